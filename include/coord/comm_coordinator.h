@@ -1,0 +1,271 @@
+/**
+ * @file comm_coordinator.h
+ * CommCoordinator: connects to collectors and learners, assigns tasks to them, and calls
+ * the host back for every sample, batch and result.
+ *
+ * Callbacks of one task never overlap; callbacks of different tasks may. None runs under
+ * a lock of ours; every function here that does not wait may be called from each. Text
+ * given to a callback lives until it returns.
+ */
+#ifndef COORD_COMM_COORDINATOR_H
+#define COORD_COMM_COORDINATOR_H
+
+#include "coord/log.h"
+#include "coord/loop.h"
+#include "coord/out.h"
+#include "coord/resource_manager.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CommCoordinator CommCoordinator;
+
+/** A sample's metadata came from a collector. `buffer_id` is NULL where it sent none. */
+typedef void comm_coordinator_send_data_fn(CommCoordinator *c, const char *task_id,
+                                           const char *buffer_id, const char *data_id,
+                                           coord_text data, void *user);
+/** Is the task finished, now that its worker sent `info`? */
+typedef bool comm_coordinator_judge_finish_fn(CommCoordinator *c, const char *task_id,
+                                              coord_text info, void *user);
+/** The task has finished; `result` is what its worker sent at close. */
+typedef void comm_coordinator_finish_fn(CommCoordinator *c, const char *task_id,
+                                        coord_text result, void *user);
+/**
+ * A learner wants a batch: put a JSON list of `batch_size` objects into `out` and answer
+ * COORD_OK. COORD_AGAIN: not yet; asked again after comm_coordinator_data_ready(), or
+ * after 10 ms growing to 1 s. Any other status fails the task.
+ */
+typedef coord_status comm_coordinator_get_data_fn(CommCoordinator *c, const char *task_id,
+                                                  const char *buffer_id,
+                                                  int64_t batch_size,
+                                                  int64_t cur_learner_iter,
+                                                  coord_out *out, void *user);
+/** A learner has done a step; `info` tells of it, priorities for example. */
+typedef void comm_coordinator_send_info_fn(CommCoordinator *c, const char *task_id,
+                                           const char *buffer_id, coord_text info,
+                                           void *user);
+/** A collector has joined or left while running; not for those of the configuration. */
+typedef void comm_coordinator_member_fn(CommCoordinator *c, void *user);
+/** The worker has accepted the task. */
+typedef void comm_coordinator_start_fn(CommCoordinator *c, const char *task_id,
+                                       const char *worker_id, void *user);
+/** A new attempt begins on another worker, because of `cause`. */
+typedef void comm_coordinator_restart_fn(CommCoordinator *c, const char *task_id,
+                                         uint32_t attempt, const coord_error *cause,
+                                         void *user);
+/** The task has ended without finishing, and why. */
+typedef void comm_coordinator_fail_fn(CommCoordinator *c, const char *task_id,
+                                      const coord_error *why, void *user);
+
+/**
+ * What the host does. A role's functions may be NULL until its tasks are sent, which
+ * then answers COORD_ERR_ARG naming the missing one; the optional ones always may.
+ *
+ * @thread a thread of the configured executor
+ */
+typedef struct comm_coordinator_callbacks {
+    size_t size; /**< written by comm_coordinator_callbacks_init() */
+    comm_coordinator_send_data_fn *deal_with_collector_send_data;
+    comm_coordinator_judge_finish_fn *deal_with_collector_judge_finish;
+    comm_coordinator_finish_fn *deal_with_collector_finish_task;
+    comm_coordinator_get_data_fn *deal_with_learner_get_data;
+    comm_coordinator_send_info_fn *deal_with_learner_send_info;
+    comm_coordinator_judge_finish_fn *deal_with_learner_judge_finish;
+    comm_coordinator_finish_fn *deal_with_learner_finish_task;
+    comm_coordinator_member_fn *deal_with_increase_collector; /**< optional */
+    comm_coordinator_member_fn *deal_with_decrease_collector; /**< optional */
+    comm_coordinator_start_fn *deal_with_task_start;          /**< optional */
+    comm_coordinator_restart_fn *deal_with_task_restart;      /**< optional */
+    comm_coordinator_fail_fn *deal_with_task_fail;            /**< required */
+    void *user; /**< passed to all of them */
+} comm_coordinator_callbacks;
+
+/** Fills in NULLs. @thread any */
+COORD_API void comm_coordinator_callbacks_init(comm_coordinator_callbacks *callbacks,
+                                               size_t size);
+
+typedef struct comm_coordinator_options {
+    size_t size;             /**< written by comm_coordinator_options_init() */
+    const char *config;      /**< configuration as JSON text; copied */
+    const char *config_file; /**< ... or the path of a file that holds it */
+    const comm_coordinator_callbacks *callbacks; /**< copied */
+    const coord_resource_policy
+        *resource_policy; /**< optional: instead of the configured */
+    coord_loop *loop;     /**< default NULL: a loop of its own */
+    coord_log_level log_level;
+    coord_log_fn *log; /**< optional */
+    void *user;        /**< passed to log */
+} comm_coordinator_options;
+
+/** Fills in this build's defaults. @thread any */
+COORD_API void comm_coordinator_options_init(comm_coordinator_options *options,
+                                             size_t size);
+
+/**
+ * Checks the whole configuration and creates a coordinator. Nothing is sent or listened
+ * to yet.
+ *
+ * @param[out] ret  Yours: free with comm_coordinator_destroy().
+ * @retval COORD_ERR_CONFIG       err->text names the path, the value, what was expected.
+ * @retval COORD_ERR_UNSUPPORTED  A key whose feature this release does not have is set.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_create(
+    const comm_coordinator_options *options, CommCoordinator **ret, coord_error *err);
+
+/**
+ * Listens, and connects to the configured workers. Returns once `min_collectors` and
+ * `min_learners` are connected, or after `max_retry_second` if each configured role has
+ * one; those missing are tried on in the background.
+ *
+ * @param[out] err  Also written with COORD_OK when some are missing: text names them.
+ * @retval COORD_ERR_IO       The address can't be listened on.
+ * @retval COORD_ERR_TIMEOUT  A role has no worker; text names the missing and why.
+ *                            Everything is released: it may be started again.
+ * @retval COORD_ERR_STATE    Started or closed already, or on the loop thread.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_start(CommCoordinator *c,
+                                                             coord_error *err);
+
+/**
+ * Gives a task to a free worker, waiting in the queue for one, and waits until that
+ * worker has accepted its start. Callbacks may run before this returns: register the task
+ * on your side first.
+ *
+ * @param task            JSON object with `task_id`, 1 to 255 bytes; passed on byte for
+ *                        byte, with `collector_id` and `resource_info` added.
+ * @param[out] worker_id  Optional: who got it.
+ * @retval COORD_ERR_ARG      The id is missing or no string, or a callback of this role
+ *                            is NULL.
+ * @retval COORD_ERR_FORMAT   The task is not a well-formed JSON object.
+ * @retval COORD_ERR_EXISTS   A task of this id is queued or runs.
+ * @retval COORD_ERR_BUSY     `max_queued_tasks` wait already.
+ * @retval COORD_ERR_REFUSED  The worker refused it; err has its words. No callback runs.
+ * @retval COORD_ERR_TIMEOUT  `queue_timeout_s` or `start_timeout_s` has passed; no
+ *                            callback runs.
+ * @retval COORD_ERR_STATE    Not started, closed, or called on the loop thread.
+ * @retval other              Why it could not be started; no callback runs.
+ * @thread any, except the loop thread
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_send_collector_task(
+    CommCoordinator *c, coord_text task, char worker_id[COORD_ID_SIZE], coord_error *err);
+
+/** The same for a learner; `learner_id` and `resource_info` are added. */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_send_learner_task(
+    CommCoordinator *c, coord_text task, char worker_id[COORD_ID_SIZE], coord_error *err);
+
+/**
+ * As send, but never waits: acceptance is told by deal_with_task_start, refusal by
+ * deal_with_task_fail. Works in every callback.
+ *
+ * @retval COORD_OK  Queued: the task will end in exactly one of its finish callback and
+ *                   deal_with_task_fail.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_post_collector_task(
+    CommCoordinator *c, coord_text task, coord_error *err);
+
+/** The same for a learner. */
+COORD_API COORD_MUST_USE coord_status
+comm_coordinator_post_learner_task(CommCoordinator *c, coord_text task, coord_error *err);
+
+/**
+ * Ends a task with deal_with_task_fail (COORD_ERR_CANCELED), unless another end is
+ * already on its way. From one of the task's own callbacks this is how a host fails it.
+ *
+ * @retval COORD_ERR_NOT_FOUND  No such task is queued or runs.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_cancel_task(CommCoordinator *c,
+                                                                   const char *task_id,
+                                                                   coord_error *err);
+
+/**
+ * Learners of this buffer that were told "not yet" are asked again at once.
+ *
+ * @param buffer_id  NULL: those that named no buffer.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_data_ready(CommCoordinator *c,
+                                                                  const char *buffer_id,
+                                                                  coord_error *err);
+
+/** Which delivery a callback is about. */
+typedef struct comm_coordinator_delivery {
+    size_t size;       /**< sizeof(comm_coordinator_delivery), written by the caller */
+    uint32_t attempt;  /**< 1 for the first */
+    uint64_t sequence; /**< counts the requests to the worker within the attempt */
+} comm_coordinator_delivery;
+
+/**
+ * Which (attempt, sequence) the callback that runs on this thread is about: what is the
+ * same was delivered before.
+ *
+ * @retval COORD_ERR_STATE  Not in a task's callback.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_get_delivery(
+    CommCoordinator *c, comm_coordinator_delivery *ret, coord_error *err);
+
+/**
+ * Waits until no task is queued or runs and its last callback has returned.
+ *
+ * @retval COORD_ERR_TIMEOUT  Tasks are left after wait_ms; text says how many.
+ * @retval COORD_ERR_STATE    In a callback of this coordinator or on the loop thread.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_wait(CommCoordinator *c,
+                                                            int64_t wait_ms,
+                                                            coord_error *err);
+
+/** The same for one task; COORD_OK also when it is unknown (any more). */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_wait_task(CommCoordinator *c,
+                                                                 const char *task_id,
+                                                                 int64_t wait_ms,
+                                                                 coord_error *err);
+
+/**
+ * A snapshot as JSON: workers, tasks, counters.
+ *
+ * @param[out] ret  Yours: free with coord_free(). Closed by a NUL.
+ * @thread any, except a callback that runs inline
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_status(CommCoordinator *c,
+                                                              char **ret,
+                                                              coord_error *err);
+
+/** Port it listens on; 0 before start. @thread any */
+COORD_API uint16_t comm_coordinator_port(const CommCoordinator *c);
+
+/** Host it listens on, as configured; lives as long as c. @thread any */
+COORD_API const char *comm_coordinator_host(const CommCoordinator *c);
+
+/**
+ * Ends everything: queued and running tasks through deal_with_task_fail
+ * (COORD_ERR_CLOSED), idle workers are disconnected politely, busy ones at once. Returns
+ * within `close_timeout_s`. Idempotent.
+ *
+ * @retval COORD_OK           Closed; no callback runs or will run.
+ * @retval COORD_ERR_TIMEOUT  Host callbacks still run; text names their tasks. May be
+ *                            called again.
+ * @retval COORD_ERR_STATE    In a callback of this coordinator or on the loop thread.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_close(CommCoordinator *c,
+                                                             coord_error *err);
+
+/**
+ * Gives the coordinator back, closed or not: at once deaf and dumb, and no callback
+ * begins. What a callback that still runs needs goes when it returns. Never waits for a
+ * peer. Takes NULL.
+ *
+ * @thread any, its own callbacks too
+ */
+COORD_API void comm_coordinator_destroy(CommCoordinator *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

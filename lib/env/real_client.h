@@ -1,0 +1,74 @@
+/* What real_shard.c (libcurl) and real_client.c (peers and their requests) share. */
+#ifndef COORDI_ENV_REAL_CLIENT_H
+#define COORDI_ENV_REAL_CLIENT_H
+
+#include "env/real_http.h"
+#include "env/real_resolve.h"
+
+#include <curl/curl.h>
+
+typedef struct coordi_shard coordi_shard;
+typedef struct coordi_slot coordi_slot;
+
+struct coordi_http_peer {
+    coordi_real_loop *loop;
+    coordi_shard *shard;
+    coordi_address address;
+    struct curl_slist *headers;
+    coordi_link waiting; /* requests: for the name */
+    coordi_link flying;  /* requests: libcurl has them */
+    coordi_link paths;   /* path questions */
+    coordi_addresses known;
+    size_t good;            /* index of the address that worked last */
+    int64_t known_until_ms; /* INT64_MAX for a numeric address */
+    coordi_question *asking;
+    bool *gone; /* set while a function must know whether the peer was destroyed */
+};
+
+struct coordi_http_request {
+    coordi_link link; /* in peer->waiting or peer->flying */
+    coordi_http_peer *peer;
+    coordi_slot *slot;  /* while flying */
+    coordi_timer timer; /* the deadline, while waiting */
+    const char *method;
+    char *path;
+    char *body;
+    size_t body_len;
+    int64_t deadline_ms;
+    bool fresh;
+    size_t max_reply_bytes;
+    coordi_http_done_fn *done;
+    void *arg;
+    size_t tried; /* addresses that refused */
+
+    /* written by libcurl's callbacks */
+    coordi_buf reply;
+    size_t header_bytes;
+    bool begun; /* a connection is there: what comes now may reach the peer */
+    bool marked;
+    bool too_big;
+    bool flooded;   /* headers without end */
+    int open_errno; /* no socket could be had */
+};
+
+/* ---- real_shard.c ---------------------------------------------------------------------- */
+
+/* A place for one more peer. NULL: out of memory. */
+coordi_shard *coordi_shard_join(coordi_real_loop *loop);
+void coordi_shard_leave(coordi_shard *shard);
+
+/* Hands the request to libcurl, to be sent to one numeric address. */
+coord_status coordi_shard_send(coordi_http_request *request, const char *numeric,
+                               int64_t timeout_ms, int64_t connect_timeout_ms,
+                               coord_error *err);
+
+/* Takes it back, whatever it is doing. */
+void coordi_shard_recall(coordi_http_request *request);
+
+/* ---- real_client.c, called by real_shard.c ----------------------------------------------- */
+
+/* libcurl is done with the request, which has been recalled. `words` is libcurl's story. */
+void coordi_client_landed(coordi_http_request *request, CURLcode code, int http_status,
+                          int os_errno, const char *words);
+
+#endif

@@ -1,0 +1,485 @@
+#include "interaction/connection.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "env/op.h"
+#include "interaction/endpoint.h"
+#include "interaction/master.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void run_report(coordi_job *job);
+static void on_begin(coordi_timer *timer);
+
+static const coord_text NO_DATA = {NULL, 0};
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static void init_report(coordi_connection_report *report, coord_connection *owner,
+                        coord_connection_fn *fn)
+{
+    report->job.run = run_report;
+    report->owner = owner;
+    report->fn = fn;
+    atomic_init(&report->pending, false);
+}
+
+static void init_fields(coord_connection *c, const coord_connection_options *options,
+                        const char *previous_token)
+{
+    atomic_init(&c->refs, 1);
+    atomic_init(&c->connected, false);
+    c->host = *options;
+    c->host.id = NULL; /* the caller's texts are copied, not kept */
+    c->host.host = NULL;
+    if (previous_token != NULL) {
+        memcpy(c->previous_token, previous_token, sizeof c->previous_token);
+    }
+    c->begin.fire = on_begin;
+    coordi_list_init(&c->tasks);
+    coordi_list_init(&c->await_connect);
+    coordi_list_init(&c->await_disconnect);
+    init_report(&c->connect_report, c, options->on_connect);
+    init_report(&c->disconnect_report, c, options->on_disconnect);
+    init_report(&c->lost_report, c, options->on_lost);
+}
+
+coord_status coordi_connection_create(coord_master *master,
+                                      const coord_connection_options *options,
+                                      const char *previous_token, coord_connection **ret,
+                                      coord_error *err)
+{
+    size_t id_len = options->id == NULL ? 0 : strlen(options->id);
+    size_t host_len = options->host == NULL ? 0 : strlen(options->host);
+    if (id_len == 0 || id_len >= COORD_ID_SIZE) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "connection: id must have 1 to 255 bytes, has %zu", id_len);
+    }
+    if (host_len == 0 || host_len >= COORDI_HOST_SIZE || options->port == 0) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "connection '%s': needs a host of 1 to 255 bytes and a port, got "
+                           "\"%s\" and %u",
+                           options->id, options->host == NULL ? "" : options->host,
+                           (unsigned)options->port);
+    }
+    coord_connection *c = coordi_zalloc(sizeof *c);
+    if (c == NULL) {
+        return coordi_fail_nomem(err, "connection");
+    }
+    init_fields(c, options, previous_token);
+    memcpy(c->id, options->id, id_len);
+    memcpy(c->address.host, options->host, host_len);
+    c->address.port = options->port;
+    c->master = coordi_master_ref(master);
+    *ret = c;
+    return COORD_OK;
+}
+
+coord_connection *coordi_connection_ref(coord_connection *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
+void coordi_connection_unref(coord_connection *c)
+{
+    if (atomic_fetch_sub(&c->refs, 1) != 1) {
+        return;
+    }
+    coordi_free(c->greeting);
+    coordi_free(c->connect_report.data);
+    coordi_free(c->disconnect_report.data);
+    coordi_free(c->lost_report.data);
+    coordi_master_unref(c->master);
+    coordi_free(c);
+}
+
+coord_status coordi_connection_need_lane(coord_connection *c, coord_error *err)
+{
+    if (c->lane != NULL) {
+        return COORD_OK;
+    }
+    if (c->state == COORDI_CONNECTION_ENDED) {
+        return coordi_fail_because(err, COORD_ERR_CLOSED, &c->end,
+                                   "connection '%s': is gone", c->id);
+    }
+    return coordi_lane_open(c->master->executor, &c->lane, err);
+}
+
+/* ---- reports to the host --------------------------------------------------------------- */
+
+static void run_report(coordi_job *job)
+{
+    coordi_connection_report *report = COORDI_ITEM(job, coordi_connection_report, job);
+    coord_connection *c = report->owner;
+    coord_error error = report->error;
+    char *data = report->data;
+    coord_text text = {data, report->data_len};
+    bool failed = report->failed;
+    coordi_frame frame;
+
+    report->data = NULL;
+    atomic_store(&report->pending, false); /* the host may try again from the callback */
+    coordi_master_enter_callback(c->master, &frame);
+    report->fn(c, failed ? &error : NULL, text, c->host.user);
+    coordi_master_leave_callback(c->master, &frame);
+    coordi_free(data);
+    coordi_connection_unref(c);
+}
+
+static void report(coordi_connection_report *report, const coord_error *failure,
+                   coord_text data)
+{
+    coord_connection *c = report->owner;
+    if (report->fn == NULL || c->lane == NULL || atomic_load(&report->pending)) {
+        return;
+    }
+    atomic_store(&report->pending, true);
+    report->failed = failure != NULL;
+    if (failure != NULL) {
+        report->error = *failure;
+    }
+    report->data = data.len == 0 ? NULL : coordi_memdup(data.ptr, data.len);
+    report->data_len = report->data == NULL ? 0 : data.len;
+    (void)coordi_connection_ref(c);
+    coordi_master_call_host(c->master, c->lane, &report->job);
+}
+
+/* Ends the attempt under way: everybody who asked for its outcome is told. */
+static void conclude(coord_connection *c, coordi_link *waiters,
+                     coordi_connection_report *host, const coord_error *failure,
+                     coord_text data)
+{
+    coordi_connection_done_fn *done = c->done;
+    c->done = NULL;
+    report(host, failure, data);
+    coordi_op_finish_all(waiters, failure == NULL ? COORD_OK : failure->status, failure);
+    if (done != NULL) {
+        done(c, failure, data, c->done_arg);
+    }
+}
+
+/* ---- leaving --------------------------------------------------------------------------- */
+
+static void fail_tasks(coord_connection *c, const coord_error *why)
+{
+    while (!coordi_list_empty(&c->tasks)) {
+        coord_task *task = COORDI_ITEM(c->tasks.next, coord_task, link);
+        coordi_task_fail(task, why); /* takes it off the list */
+    }
+}
+
+/* Stops all traffic of the connection. */
+static void silence(coord_connection *c)
+{
+    atomic_store(&c->connected, false);
+    coordi_timer_stop(c->master->loop, &c->begin);
+    coordi_exchange_cancel(c->exchange);
+    c->exchange = NULL;
+    coordi_undo_cancel(c->undo);
+    c->undo = NULL;
+    coordi_heartbeats_forget(&c->master->heartbeats, &c->beat);
+    if (c->registered) {
+        coordi_master_unregister(c->master, c);
+        coordi_master_remember_token(c->master, c->token);
+    }
+}
+
+static void drop_peer(coord_connection *c)
+{
+    if (c->peer != NULL) {
+        c->master->loop->env->peer_destroy(c->peer);
+        c->peer = NULL;
+    }
+}
+
+void coordi_connection_drop(coord_connection *c, const coord_error *why)
+{
+    if (c->state == COORDI_CONNECTION_ENDED) {
+        return;
+    }
+    bool was_lost = c->state == COORDI_CONNECTION_LOST;
+    silence(c);
+    c->state = COORDI_CONNECTION_ENDED;
+    if (!was_lost) {
+        c->end = *why;
+    }
+    c->done = NULL;
+    coordi_op_finish_all(&c->await_connect, why->status, why);
+    coordi_op_finish_all(&c->await_disconnect, COORD_OK, NULL);
+    fail_tasks(c, why);
+    drop_peer(c);
+    coordi_lane_close(c->lane);
+    c->lane = NULL;
+}
+
+void coordi_connection_lose(coord_connection *c, const coord_error *why)
+{
+    if (c->state != COORDI_CONNECTION_CONNECTED &&
+        c->state != COORDI_CONNECTION_DISCONNECTING) {
+        return;
+    }
+    coord_error end = *why; /* may belong to a task that goes */
+    end.status = COORD_ERR_LOST;
+    COORDI_LOG(&c->master->log, COORD_LOG_WARN, "lost slave=%s why=\"%s\" cause=\"%s\"",
+               c->id, end.text, end.cause);
+    bool disconnecting = c->state == COORDI_CONNECTION_DISCONNECTING;
+    silence(c);
+    c->state = COORDI_CONNECTION_LOST;
+    c->end = end;
+    (void)coordi_connection_ref(c); /* who is told may let it go */
+    fail_tasks(c, &end);
+    drop_peer(c);
+    report(&c->lost_report, &end, NO_DATA);
+    if (disconnecting) {
+        conclude(c, &c->await_disconnect, &c->disconnect_report, NULL, NO_DATA);
+    }
+    if (c->on_lost != NULL) {
+        c->on_lost(c, &end, c->on_lost_arg);
+    }
+    coordi_connection_unref(c);
+}
+
+void coordi_connection_heard(coord_connection *c)
+{
+    if (c->state == COORDI_CONNECTION_CONNECTED ||
+        c->state == COORDI_CONNECTION_DISCONNECTING) {
+        coordi_heartbeats_beat(&c->master->heartbeats, &c->beat);
+    }
+}
+
+/* ---- connecting ------------------------------------------------------------------------ */
+
+static void connect_failed(coord_connection *c, const coord_error *why, coord_text data)
+{
+    silence(c);
+    drop_peer(c);
+    c->state = COORDI_CONNECTION_IDLE;
+    COORDI_LOG(&c->master->log, COORD_LOG_INFO, "connect failed slave=%s why=\"%s\"",
+               c->id, why->text);
+    conclude(c, &c->await_connect, &c->connect_report, why, data);
+}
+
+static void connected(coord_connection *c, bool marked)
+{
+    c->state = COORDI_CONNECTION_CONNECTED;
+    c->marked = marked;
+    atomic_store(&c->connected, true);
+    coordi_connection_heard(c);
+    COORDI_LOG(&c->master->log, COORD_LOG_INFO, "connected slave=%s libcoord=%d", c->id,
+               (int)marked);
+    conclude(c, &c->await_connect, &c->connect_report, NULL, NO_DATA);
+}
+
+static void send_connect(coord_connection *c);
+
+static void on_undone(void *arg)
+{
+    coord_connection *c = arg;
+    c->undo = NULL;
+    send_connect(c);
+}
+
+/* The slave says that it has a master. If that may be us, from an attempt whose answer got
+ * lost or from a connection that we took for lost, take that one back and try again. */
+static bool undo_and_try_again(coord_connection *c, const coordi_outcome *outcome)
+{
+    const char *old = outcome->maybe_delivered ? c->token : c->previous_token;
+    if (c->undone || old[0] == '\0' || outcome->status != COORD_ERR_REFUSED ||
+        outcome->answer.code != COORDI_CODE_SLAVE_CONNECTED) {
+        return false;
+    }
+    c->undone = true;
+    return coordi_undo_start(c->master->loop, &c->address, c->master->options.channel, old,
+                             c->master->patience.timeout_ms, on_undone, c, &c->undo,
+                             NULL) == COORD_OK;
+}
+
+static void on_taken_back(void *arg)
+{
+    coord_connection *c = arg;
+    coord_error why = c->end;
+    c->undo = NULL;
+    connect_failed(c, &why, NO_DATA);
+}
+
+static void on_connect_outcome(const coordi_outcome *outcome, void *arg)
+{
+    coord_connection *c = arg;
+    c->exchange = NULL;
+    if (outcome->status == COORD_OK) {
+        connected(c, outcome->marked);
+        return;
+    }
+    if (undo_and_try_again(c, outcome)) {
+        return;
+    }
+    if (outcome->maybe_delivered && outcome->status != COORD_ERR_REFUSED &&
+        coordi_undo_start(c->master->loop, &c->address, c->master->options.channel, c->token,
+                          c->master->patience.timeout_ms, on_taken_back, c, &c->undo,
+                          NULL) == COORD_OK) {
+        c->end = *outcome->error;
+        return; /* else it might refuse every other master from now on */
+    }
+    connect_failed(c, outcome->error, outcome->answer.data);
+}
+
+static void send_to(coord_connection *c, const char *path_host)
+{
+    char what[160];
+    char address[COORDI_HOST_PORT_SIZE + 8];
+    coord_error err;
+
+    coordi_master_print_address(c->master, path_host, address);
+    (void)snprintf(what, sizeof what, "connect to '%.60s' at %.60s:%u", c->id,
+                   c->address.host, (unsigned)c->address.port);
+    coordi_exchange_spec spec = {
+        .method = "POST",
+        .path = "/connect",
+        .what = what,
+        .patience = c->master->patience,
+        .fresh = true, /* nobody knows yet who the slave is */
+        .repeatable = true,
+        .done = on_connect_outcome,
+        .arg = c,
+    };
+    spec.body = coordi_wire_connect(address, (coord_text){c->greeting, c->greeting_len},
+                                    &spec.body_len);
+    coord_status rc =
+        coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, &err);
+    if (rc != COORD_OK) {
+        connect_failed(c, &err, NO_DATA);
+    }
+}
+
+static void on_path(coord_status status, const char *local_host, const coord_error *error,
+                    void *arg)
+{
+    coord_connection *c = arg;
+    if (status == COORD_OK) {
+        send_to(c, local_host);
+    } else {
+        connect_failed(c, error, NO_DATA);
+    }
+}
+
+static void send_connect(coord_connection *c)
+{
+    coord_error err;
+    if (!coordi_master_needs_path(c->master)) {
+        send_to(c, NULL);
+    } else if (c->master->loop->env->peer_path(c->peer, c->master->patience.timeout_ms,
+                                               on_path, c, &err) != COORD_OK) {
+        connect_failed(c, &err, NO_DATA);
+    }
+}
+
+static void on_begin(coordi_timer *timer)
+{
+    send_connect(COORDI_ITEM(timer, coord_connection, begin));
+}
+
+coord_status coordi_connection_connect(coord_connection *c, coord_text data,
+                                       coordi_connection_done_fn *done, void *arg,
+                                       coord_error *err)
+{
+    if (c->state != COORDI_CONNECTION_IDLE) {
+        return coordi_fail(err,
+                           c->state == COORDI_CONNECTION_LOST ? COORD_ERR_LOST
+                                                              : COORD_ERR_STATE,
+                           "connection '%s': can connect once only", c->id);
+    }
+    if (c->master->closing) {
+        return coordi_fail(err, COORD_ERR_STATE, "connection '%s': the master is closed",
+                           c->id);
+    }
+    char *greeting = coordi_memdup(data.ptr, data.len);
+    if (greeting == NULL) {
+        return coordi_fail_nomem(err, "connection");
+    }
+    coordi_free(c->greeting);
+    c->greeting = greeting;
+    c->greeting_len = data.len;
+    /* The token is known before the slave hears of it: its first heartbeat may be faster
+     * than its answer. */
+    coordi_endpoint_new_token(c->master->loop, c->token);
+    coord_status rc = coordi_master_register(c->master, c, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    rc = coordi_peer_create(c->master->loop, &c->address, c->master->options.channel,
+                            c->token, &c->peer, err);
+    if (rc != COORD_OK) {
+        coordi_master_unregister(c->master, c);
+        return rc;
+    }
+    c->undone = false;
+    c->done = done;
+    c->done_arg = arg;
+    c->state = COORDI_CONNECTION_CONNECTING;
+    coordi_timer_in(c->master->loop, &c->begin, 0); /* no outcome from within this call */
+    return COORD_OK;
+}
+
+/* ---- disconnecting --------------------------------------------------------------------- */
+
+static void on_disconnect_outcome(const coordi_outcome *outcome, void *arg)
+{
+    coord_connection *c = arg;
+    coord_error closed;
+    c->exchange = NULL;
+    if (outcome->status == COORD_ERR_REFUSED &&
+        outcome->answer.code == COORDI_CODE_DISCONNECT_REFUSED) {
+        c->state = COORDI_CONNECTION_CONNECTED;
+        conclude(c, &c->await_disconnect, &c->disconnect_report, outcome->error,
+                 outcome->answer.data);
+        return;
+    }
+    /* Whatever else it says, it is no slave of ours any more. */
+    (void)coordi_fail(&closed, COORD_ERR_CLOSED, "connection '%s': disconnected", c->id);
+    (void)coordi_connection_ref(c);
+    silence(c);
+    c->state = COORDI_CONNECTION_ENDED;
+    c->end = closed;
+    fail_tasks(c, &closed);
+    drop_peer(c);
+    COORDI_LOG(&c->master->log, COORD_LOG_INFO, "disconnected slave=%s", c->id);
+    conclude(c, &c->await_disconnect, &c->disconnect_report, NULL, NO_DATA);
+    coordi_lane_close(c->lane);
+    c->lane = NULL;
+    coordi_connection_unref(c);
+}
+
+coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
+                                          coordi_connection_done_fn *done, void *arg,
+                                          coord_error *err)
+{
+    if (c->state != COORDI_CONNECTION_CONNECTED) {
+        return coordi_fail(err,
+                           c->state == COORDI_CONNECTION_LOST ? COORD_ERR_LOST
+                                                              : COORD_ERR_STATE,
+                           "connection '%s': is not connected", c->id);
+    }
+    char what[160];
+    (void)snprintf(what, sizeof what, "disconnect from '%.100s'", c->id);
+    coordi_exchange_spec spec = {
+        .method = "DELETE",
+        .path = "/disconnect",
+        .what = what,
+        .patience = c->master->patience,
+        .fresh = !c->marked,
+        .repeatable = true,
+        .done = on_disconnect_outcome,
+        .arg = c,
+    };
+    spec.body = coordi_wire_disconnect(data, &spec.body_len);
+    coord_status rc =
+        coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, err);
+    if (rc == COORD_OK) {
+        c->done = done;
+        c->done_arg = arg;
+        c->state = COORDI_CONNECTION_DISCONNECTING;
+    }
+    return rc;
+}

@@ -1,0 +1,107 @@
+/* A connection as the layers above see it. See coord/connection.h for its public face.
+ *
+ *   IDLE -> CONNECTING -> CONNECTED -> DISCONNECTING -> ENDED
+ *   CONNECTING falls back to IDLE when it fails, DISCONNECTING to CONNECTED when the slave
+ *   refuses. From every state a drop leads to ENDED, and loss from CONNECTED or
+ *   DISCONNECTING to LOST. ENDED and LOST are final. */
+#ifndef COORDI_INTERACTION_CONNECTION_H
+#define COORDI_INTERACTION_CONNECTION_H
+
+#include "coord/master.h"
+#include "env/lane.h"
+#include "interaction/exchange.h"
+#include "interaction/heartbeat.h"
+#include "interaction/undo.h"
+
+typedef enum coordi_connection_state {
+    COORDI_CONNECTION_IDLE,
+    COORDI_CONNECTION_CONNECTING,
+    COORDI_CONNECTION_CONNECTED,
+    COORDI_CONNECTION_DISCONNECTING,
+    COORDI_CONNECTION_ENDED,
+    COORDI_CONNECTION_LOST,
+} coordi_connection_state;
+
+/* The end of an attempt, told on the loop. `data` is what a refusing slave gave. */
+typedef void coordi_connection_done_fn(coord_connection *connection,
+                                       const coord_error *failure, coord_text data,
+                                       void *arg);
+
+/* A report to the host that waits for its turn on the lane. */
+typedef struct coordi_connection_report {
+    coordi_job job;
+    coord_connection *owner;
+    coord_connection_fn *fn;
+    atomic_bool pending; /* queued: its fields are the lane's until this is false again */
+    bool failed;
+    coord_error error;
+    char *data; /* owned */
+    size_t data_len;
+} coordi_connection_report;
+
+struct coord_connection {
+    atomic_size_t refs;
+    coord_master *master; /* a reference */
+    char id[COORD_ID_SIZE];
+    coordi_address address;
+    char token[COORDI_TOKEN_SIZE];          /* ours, for this connection alone */
+    char previous_token[COORDI_TOKEN_SIZE]; /* of a connection lost before; or "" */
+    atomic_bool connected;
+
+    /* The rest is the loop thread's. */
+    coordi_connection_state state;
+    coord_error end; /* why it is LOST or ENDED */
+    bool marked;     /* the slave is a libcoord: requests may be repeated */
+    bool registered; /* token and id are in the master's tables */
+    bool undone;     /* an old connection of ours was undone in this attempt */
+    coordi_http_peer *peer;
+    coordi_exchange *exchange; /* connect or disconnect */
+    coordi_undo *undo;
+    coordi_timer begin; /* of a connect, so that no outcome comes from within its call */
+    char *greeting; /* data of the connect under way; owned */
+    size_t greeting_len;
+    coordi_heartbeat beat;
+    coordi_link tasks; /* live ones */
+    coordi_connection_done_fn *done;
+    void *done_arg;
+    void (*on_lost)(coord_connection *connection, const coord_error *why, void *arg);
+    void *on_lost_arg;
+
+    coord_connection_options host; /* functions of the host; texts are not kept */
+    coordi_lane *lane;             /* NULL until a callback needs one */
+    coordi_link await_connect;     /* ops */
+    coordi_link await_disconnect;
+    coordi_connection_report connect_report;
+    coordi_connection_report disconnect_report;
+    coordi_connection_report lost_report;
+    coordi_job destroy_job;
+};
+
+/* Loop thread or before it is shared. Text is copied. previous_token may be NULL. */
+coord_status coordi_connection_create(coord_master *master,
+                                      const coord_connection_options *options,
+                                      const char *previous_token, coord_connection **ret,
+                                      coord_error *err);
+
+/* Loop thread, all of these. `done` is called once, later; unless the call itself fails, or
+ * the connection is dropped. */
+coord_status coordi_connection_connect(coord_connection *c, coord_text data,
+                                       coordi_connection_done_fn *done, void *arg,
+                                       coord_error *err);
+coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
+                                          coordi_connection_done_fn *done, void *arg,
+                                          coord_error *err);
+/* Ends it without a word to the slave; its tasks fail for this reason. */
+void coordi_connection_drop(coord_connection *c, const coord_error *why);
+/* The slave is gone: its tasks fail for this reason, on_lost is called. */
+void coordi_connection_lose(coord_connection *c, const coord_error *why);
+/* A request came from this slave. */
+void coordi_connection_heard(coord_connection *c);
+
+/* Makes sure that there is a lane for callbacks. */
+coord_status coordi_connection_need_lane(coord_connection *c, coord_error *err);
+
+coord_connection *coordi_connection_ref(coord_connection *c);
+void coordi_connection_unref(coord_connection *c);
+
+#endif

@@ -1,0 +1,153 @@
+#include "interaction/exchange.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <string.h>
+
+struct coordi_exchange {
+    coord_loop *loop;
+    coordi_http_peer *peer;
+    coordi_http_request *request; /* NULL while it waits for its next attempt */
+    coordi_timer retry;
+    coordi_exchange_spec spec; /* owns body */
+    uint32_t tries_left;
+    bool maybe_delivered;
+    char what[160];
+};
+
+static void on_reply(const coordi_http_reply *reply, void *arg);
+
+static void free_exchange(coordi_exchange *ex)
+{
+    coordi_free(ex->spec.body);
+    coordi_free(ex);
+}
+
+/* The last attempt gives its body away; those before it send a copy. */
+static coord_status attempt(coordi_exchange *ex, coord_error *err)
+{
+    char *body = ex->spec.body;
+    if (ex->tries_left > 0) {
+        body = coordi_memdup(ex->spec.body, ex->spec.body_len);
+        if (body == NULL) {
+            return coordi_fail_nomem(err, ex->what);
+        }
+    } else {
+        ex->spec.body = NULL;
+    }
+    coordi_http_spec spec = {
+        .method = ex->spec.method,
+        .path = ex->spec.path,
+        .body = body,
+        .body_len = ex->spec.body_len,
+        .timeout_ms = ex->spec.patience.timeout_ms,
+        .fresh = ex->spec.fresh,
+        .done = on_reply,
+        .arg = ex,
+    };
+    return ex->loop->env->http_send(ex->peer, &spec, &ex->request, err);
+}
+
+static void finish(coordi_exchange *ex, const coordi_outcome *outcome)
+{
+    coordi_outcome_fn *done = ex->spec.done;
+    void *arg = ex->spec.arg;
+    coordi_outcome told = *outcome;
+    told.maybe_delivered = ex->maybe_delivered;
+    free_exchange(ex);
+    done(&told, arg);
+}
+
+static void retry_or_finish(coordi_exchange *ex, const coordi_outcome *outcome)
+{
+    if (ex->tries_left == 0) {
+        finish(ex, outcome);
+        return;
+    }
+    ex->tries_left--;
+    coordi_timer_in(ex->loop, &ex->retry, ex->spec.patience.retry_wait_ms);
+}
+
+static void on_retry(coordi_timer *timer)
+{
+    coordi_exchange *ex = COORDI_ITEM(timer, coordi_exchange, retry);
+    coord_error err;
+    coord_status rc = attempt(ex, &err);
+    if (rc != COORD_OK) {
+        coordi_outcome outcome = {.status = rc, .error = &err};
+        finish(ex, &outcome);
+    }
+}
+
+static void on_silence(coordi_exchange *ex, const coordi_http_reply *reply)
+{
+    coord_error err;
+    coordi_outcome outcome = {.status = reply->status, .error = &err};
+    (void)coordi_fail_because(&err, reply->status, reply->error, "%s", ex->what);
+    if (!reply->undelivered) {
+        ex->maybe_delivered = true;
+    }
+    if (reply->undelivered || ex->spec.repeatable) {
+        retry_or_finish(ex, &outcome);
+    } else {
+        finish(ex, &outcome);
+    }
+}
+
+static void on_reply(const coordi_http_reply *reply, void *arg)
+{
+    coordi_exchange *ex = arg;
+    ex->request = NULL;
+    if (reply->status != COORD_OK) {
+        on_silence(ex, reply);
+        return;
+    }
+    coord_error err;
+    coordi_outcome outcome = {.marked = reply->marked};
+    outcome.status = coordi_wire_read_answer(reply->http_status, reply->body, ex->what,
+                                             &outcome.answer, &err);
+    outcome.error = outcome.status == COORD_OK ? NULL : &err;
+    if (outcome.status == COORD_ERR_REFUSED && ex->spec.retry_busy &&
+        !ex->maybe_delivered && outcome.answer.code == COORDI_CODE_SLAVE_BUSY) {
+        retry_or_finish(ex, &outcome);
+    } else {
+        finish(ex, &outcome);
+    }
+}
+
+coord_status coordi_exchange_start(coord_loop *loop, coordi_http_peer *peer,
+                                   const coordi_exchange_spec *spec, coordi_exchange **ret,
+                                   coord_error *err)
+{
+    coordi_exchange *ex = spec->body == NULL ? NULL : coordi_zalloc(sizeof *ex);
+    if (ex == NULL) {
+        coordi_free(spec->body);
+        return coordi_fail_nomem(err, spec->what);
+    }
+    ex->loop = loop;
+    ex->peer = peer;
+    ex->spec = *spec;
+    ex->tries_left = spec->patience.retries;
+    ex->retry.fire = on_retry;
+    strncpy(ex->what, spec->what, sizeof ex->what - 1);
+    coord_status rc = attempt(ex, err);
+    if (rc != COORD_OK) {
+        free_exchange(ex);
+        return rc;
+    }
+    *ret = ex;
+    return COORD_OK;
+}
+
+void coordi_exchange_cancel(coordi_exchange *ex)
+{
+    if (ex == NULL) {
+        return;
+    }
+    if (ex->request != NULL) {
+        ex->loop->env->http_cancel(ex->request);
+    }
+    coordi_timer_stop(ex->loop, &ex->retry);
+    free_exchange(ex);
+}

@@ -1,0 +1,82 @@
+/* A master as the layers above see it. See coord/master.h for its public face. */
+#ifndef COORDI_INTERACTION_MASTER_H
+#define COORDI_INTERACTION_MASTER_H
+
+#include "base/map.h"
+#include "coord/master.h"
+#include "env/lane.h"
+#include "interaction/connection.h"
+#include "interaction/task.h"
+
+/* A token of a connection that is gone. Its slave may not know yet: a 4xx would end a
+ * Python slave's threads, so it is answered politely for a while. */
+typedef struct coordi_ghost {
+    coordi_link link;
+    char token[COORDI_TOKEN_SIZE];
+} coordi_ghost;
+
+enum { COORDI_GHOSTS_MAX = 1024 };
+
+struct coord_master {
+    atomic_size_t refs;
+    coord_loop *loop; /* a reference */
+    bool owns_loop;
+    coord_master_options options; /* its texts are below */
+    char host[COORDI_HOST_SIZE];
+    char my_address[COORDI_HOST_SIZE]; /* or "" */
+    coordi_log log;
+    coordi_patience patience;
+    char token[COORDI_TOKEN_SIZE];
+    uint16_t port;
+
+    /* The rest is the loop thread's. */
+    coordi_executor *executor;
+    coordi_http_server *server; /* NULL: closed */
+    coordi_map by_token;        /* registered connections */
+    coordi_map by_id;           /* the same */
+    coordi_map tasks;           /* live tasks, by wire id */
+    coordi_map ghosts;
+    coordi_link ghosts_oldest_first;
+    size_t ghost_count;
+    coordi_heartbeats heartbeats;
+    uint64_t late_results; /* unknown, repeated or fenced: answered, counted, dropped */
+    bool closing;
+    atomic_size_t callbacks; /* queued or running */
+    atomic_bool close_waits; /* ... for them to end */
+    coordi_job idle_job;
+    coordi_timer close_deadline;
+    coordi_link await_close; /* ops */
+    coordi_job destroy_job;
+};
+
+/* Loop thread. Listens. */
+coord_status coordi_master_create(coord_loop *loop, const coord_master_options *options,
+                                  coord_master **ret, coord_error *err);
+/* Loop thread. Deaf from here on; drops all connections for this reason. Idempotent. */
+void coordi_master_shut(coord_master *master, const coord_error *why);
+coord_master *coordi_master_ref(coord_master *master);
+void coordi_master_unref(coord_master *master);
+
+/* For connections. */
+coord_status coordi_master_register(coord_master *master, coord_connection *c,
+                                    coord_error *err);
+void coordi_master_unregister(coord_master *master, coord_connection *c);
+void coordi_master_remember_token(coord_master *master, const char *token);
+/* "http://host:port" as a slave should see it. */
+void coordi_master_print_address(const coord_master *master, const char *path_host,
+                                 char out[COORDI_HOST_PORT_SIZE + 8]);
+/* Must the path to a slave be asked for our address on it? */
+bool coordi_master_needs_path(const coord_master *master);
+
+/* Requests that reach the server. */
+void coordi_master_on_call(coordi_http_call *call, void *arg);
+
+/* Queues a job that calls a host function; the job does so between enter and leave. */
+void coordi_master_call_host(coord_master *master, coordi_lane *lane, coordi_job *job);
+void coordi_master_enter_callback(coord_master *master, coordi_frame *frame);
+void coordi_master_leave_callback(coord_master *master, coordi_frame *frame);
+
+/* A connection has left the tables. */
+void coordi_master_check_closed(coord_master *master);
+
+#endif

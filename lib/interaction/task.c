@@ -1,0 +1,330 @@
+#include "interaction/task.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/json.h"
+#include "env/op.h"
+#include "interaction/master.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void run_start_job(coordi_job *job);
+static void run_cancel_job(coordi_job *job);
+static void run_start_report(coordi_job *job);
+static void run_settle_report(coordi_job *job);
+static void on_timeout(coordi_timer *timer);
+
+static coord_loop *loop_of(const coord_task *task)
+{
+    return task->connection->master->loop;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+coord_status coordi_task_create(coord_connection *connection, coord_text data,
+                                coord_task **ret, coord_error *err)
+{
+    coord_task *task = coordi_zalloc(sizeof *task);
+    char *copy = coordi_memdup(data.ptr, data.len);
+    if (task == NULL || copy == NULL) {
+        coordi_free(task);
+        coordi_free(copy);
+        return coordi_fail_nomem(err, "task");
+    }
+    atomic_init(&task->refs, 1);
+    atomic_init(&task->status, COORD_TASK_IDLE);
+    atomic_flag_clear(&task->start_posted);
+    atomic_flag_clear(&task->cancel_posted);
+    task->connection = coordi_connection_ref(connection);
+    coordi_random_uuid(connection->master->loop, task->id);
+    task->data = copy;
+    task->data_len = data.len;
+    task->timeout.fire = on_timeout;
+    task->start_job.run = run_start_job;
+    task->cancel_job.run = run_cancel_job;
+    task->start_report.run = run_start_report;
+    task->settle_report.run = run_settle_report;
+    coordi_list_init(&task->await_start);
+    coordi_list_init(&task->await_settle);
+    *ret = task;
+    return COORD_OK;
+}
+
+coord_task *coord_task_ref(coord_task *task)
+{
+    atomic_fetch_add(&task->refs, 1);
+    return task;
+}
+
+void coord_task_unref(coord_task *task)
+{
+    if (task == NULL || atomic_fetch_sub(&task->refs, 1) != 1) {
+        return;
+    }
+    coordi_connection_unref(task->connection);
+    coordi_free(task->data);
+    coordi_free(task->result);
+    coordi_free(task);
+}
+
+/* ---- reports to the host, on the connection's lane ------------------------------------- */
+
+static void run_start_report(coordi_job *job)
+{
+    coord_task *task = COORDI_ITEM(job, coord_task, start_report);
+    coord_connection *c = task->connection;
+    bool failed = atomic_load(&task->status) == COORD_TASK_START_FAILED;
+    coordi_frame frame;
+
+    coordi_master_enter_callback(c->master, &frame);
+    c->host.on_new_task(c, task, failed ? &task->error : NULL, c->host.user);
+    coordi_master_leave_callback(c->master, &frame);
+    coord_task_unref(task);
+}
+
+static void run_settle_report(coordi_job *job)
+{
+    coord_task *task = COORDI_ITEM(job, coord_task, settle_report);
+    bool completed = atomic_load(&task->status) == COORD_TASK_COMPLETED;
+    coordi_frame frame;
+
+    coordi_master_enter_callback(task->connection->master, &frame);
+    if (completed) {
+        task->on_complete(task, NULL, task->complete_user);
+    } else {
+        task->on_fail(task, &task->error, task->fail_user);
+    }
+    coordi_master_leave_callback(task->connection->master, &frame);
+    coord_task_unref(task);
+}
+
+static void report_start(coord_task *task)
+{
+    coord_connection *c = task->connection;
+    if (c->host.on_new_task != NULL && c->lane != NULL) {
+        coord_task_ref(task);
+        coordi_master_call_host(c->master, c->lane, &task->start_report);
+    }
+}
+
+void coordi_task_report_settled(coord_task *task)
+{
+    if (!coordi_task_is_settled(task) || task->reported ||
+        task->connection->lane == NULL) {
+        return;
+    }
+    bool completed = atomic_load(&task->status) == COORD_TASK_COMPLETED;
+    if ((completed ? task->on_complete : task->on_fail) != NULL) {
+        task->reported = true;
+        coord_task_ref(task);
+        coordi_master_call_host(task->connection->master, task->connection->lane,
+                                &task->settle_report);
+    }
+}
+
+/* ---- transitions, on the loop ---------------------------------------------------------- */
+
+static void tell(coord_task *task)
+{
+    if (task->listener != NULL) {
+        task->listener(task, task->listener_arg);
+    }
+}
+
+static void became_started(coord_task *task)
+{
+    atomic_store(&task->status, COORD_TASK_STARTED);
+    coordi_op_finish_all(&task->await_start, COORD_OK, NULL);
+    report_start(task);
+    tell(task);
+}
+
+/* Settles it: `why` NULL means completed. */
+static void settle(coord_task *task, coord_task_status status, const coord_error *why)
+{
+    coord_status rc = why == NULL ? COORD_OK : why->status;
+
+    if (coordi_linked(&task->link)) { /* it was started: undo what start did */
+        coordi_list_remove(&task->link);
+        (void)coordi_map_remove(&task->connection->master->tasks, task->id);
+        coordi_timer_stop(loop_of(task), &task->timeout);
+        coordi_exchange_cancel(task->exchange);
+        task->exchange = NULL;
+    } else {
+        coord_task_ref(task); /* the one that start would have taken */
+    }
+    if (why != NULL) {
+        task->error = *why;
+    }
+    atomic_store(&task->status, status);
+    coordi_op_finish_all(&task->await_start, rc, why);
+    coordi_op_finish_all(&task->await_settle, rc, why);
+    if (status == COORD_TASK_START_FAILED) {
+        report_start(task);
+    }
+    coordi_task_report_settled(task);
+    tell(task);
+    coord_task_unref(task);
+}
+
+void coordi_task_fail(coord_task *task, const coord_error *why)
+{
+    if (coordi_task_is_settled(task)) {
+        return;
+    }
+    bool started = atomic_load(&task->status) == COORD_TASK_STARTED;
+    settle(task, started ? COORD_TASK_FAILED : COORD_TASK_START_FAILED, why);
+}
+
+static void on_timeout(coordi_timer *timer)
+{
+    coord_task *task = COORDI_ITEM(timer, coord_task, timeout);
+    coord_error why;
+    (void)coordi_fail(&why, COORD_ERR_TIMEOUT,
+                      "task %s on '%s': %s after %lld ms", task->id, task->connection->id,
+                      atomic_load(&task->status) == COORD_TASK_STARTED
+                          ? "no result"
+                          : "not accepted",
+                      (long long)task->timeout_ms);
+    coordi_task_fail(task, &why);
+}
+
+static void on_start_outcome(const coordi_outcome *outcome, void *arg)
+{
+    coord_task *task = arg;
+    coord_connection *c = task->connection;
+
+    task->exchange = NULL;
+    if (atomic_load(&task->status) != COORD_TASK_STARTING) {
+        return; /* its result was faster */
+    }
+    bool taken_before = outcome->status == COORD_ERR_REFUSED && outcome->maybe_delivered &&
+                        outcome->answer.code == COORDI_CODE_SLAVE_BUSY;
+    if (outcome->status == COORD_OK || taken_before) {
+        became_started(task);
+        return;
+    }
+    coord_error why = *outcome->error;
+    if (outcome->status == COORD_ERR_REFUSED &&
+        outcome->answer.code == COORDI_CODE_SLAVE_BUSY) {
+        why.status = COORD_ERR_BUSY;
+    }
+    bool gone = outcome->status == COORD_ERR_LOST || outcome->status == COORD_ERR_TIMEOUT;
+    bool disowned = outcome->status == COORD_ERR_REFUSED &&
+                    outcome->answer.code == COORDI_CODE_WRONG_MASTER_TOKEN;
+    if (gone || disowned) {
+        why.status = COORD_ERR_LOST; /* the loss takes all tasks along, this one too */
+        coordi_connection_lose(c, &why);
+    } else {
+        coordi_task_fail(task, &why);
+    }
+}
+
+coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error *err)
+{
+    coord_connection *c = task->connection;
+    if (atomic_load(&task->status) != COORD_TASK_IDLE) {
+        return coordi_fail(err, COORD_ERR_STATE, "task %s: started before", task->id);
+    }
+    if (c->state == COORDI_CONNECTION_LOST) {
+        return coordi_fail_because(err, COORD_ERR_LOST, &c->end,
+                                   "task %s: the connection to '%s' is lost", task->id,
+                                   c->id);
+    }
+    if (c->state != COORDI_CONNECTION_CONNECTED) {
+        return coordi_fail(err, COORD_ERR_STATE, "task %s: '%s' is not connected",
+                           task->id, c->id);
+    }
+    char what[160];
+    (void)snprintf(what, sizeof what, "task %s to '%.100s'", task->id, c->id);
+    coordi_exchange_spec spec = {
+        .method = "POST",
+        .path = "/task/new",
+        .what = what,
+        .patience = c->master->patience,
+        .fresh = !c->marked,
+        .repeatable = c->marked,
+        .retry_busy = true,
+        .done = on_start_outcome,
+        .arg = task,
+    };
+    spec.body = coordi_wire_new_task(task->id, (coord_text){task->data, task->data_len},
+                                     &spec.body_len);
+    if (!coordi_map_put(&c->master->tasks, task->id, task)) {
+        coordi_free(spec.body);
+        return coordi_fail_nomem(err, what);
+    }
+    coord_status rc =
+        coordi_exchange_start(c->master->loop, c->peer, &spec, &task->exchange, err);
+    if (rc != COORD_OK) {
+        (void)coordi_map_remove(&c->master->tasks, task->id);
+        return rc;
+    }
+    coord_task_ref(task);
+    coordi_list_append(&c->tasks, &task->link);
+    atomic_store(&task->status, COORD_TASK_STARTING);
+    task->timeout_ms = timeout_ms;
+    if (timeout_ms > 0) {
+        coordi_timer_in(c->master->loop, &task->timeout, timeout_ms);
+    }
+    return COORD_OK;
+}
+
+bool coordi_task_report(coord_task *task, bool completed, coord_text result)
+{
+    if (coordi_task_is_settled(task)) {
+        return false;
+    }
+    coord_error why;
+    char *copy = result.len == 0 ? NULL : coordi_memdup(result.ptr, result.len);
+    if (result.len > 0 && copy == NULL) {
+        (void)coordi_fail(&why, COORD_ERR_NOMEM,
+                          "task %s: out of memory for its result of %zu bytes", task->id,
+                          result.len);
+        coordi_task_fail(task, &why);
+        return true;
+    }
+    task->result = copy;
+    task->result_len = result.len;
+    coord_task_ref(task); /* the listener may let it go */
+    if (atomic_load(&task->status) == COORD_TASK_STARTING) {
+        coordi_exchange_cancel(task->exchange); /* no answer is needed any more */
+        task->exchange = NULL;
+        became_started(task);
+    }
+    if (!coordi_task_is_settled(task)) {
+        if (!completed) {
+            (void)coordi_fail(&why, COORD_ERR_TASK, "task %s on '%s': failed with %.*s",
+                              task->id, task->connection->id,
+                              (int)(result.len < 128 ? result.len : 128),
+                              result.len == 0 ? "" : result.ptr);
+        }
+        settle(task, completed ? COORD_TASK_COMPLETED : COORD_TASK_FAILED,
+               completed ? NULL : &why);
+    }
+    coord_task_unref(task);
+    return true;
+}
+
+/* ---- posted by the public calls ---------------------------------------------------------- */
+
+static void run_start_job(coordi_job *job)
+{
+    coord_task *task = COORDI_ITEM(job, coord_task, start_job);
+    coord_error why;
+    if (coordi_task_start(task, task->timeout_ms, &why) != COORD_OK &&
+        atomic_load(&task->status) == COORD_TASK_IDLE) {
+        settle(task, COORD_TASK_START_FAILED, &why);
+    }
+    coord_task_unref(task);
+}
+
+static void run_cancel_job(coordi_job *job)
+{
+    coord_task *task = COORDI_ITEM(job, coord_task, cancel_job);
+    coord_error why;
+    (void)coordi_fail(&why, COORD_ERR_CANCELED, "task %s: canceled", task->id);
+    coordi_task_fail(task, &why);
+    coord_task_unref(task);
+}

@@ -1,0 +1,86 @@
+#include "interaction/undo.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "wire/wire.h"
+
+#include <stdio.h>
+
+struct coordi_undo {
+    coord_loop *loop;
+    coordi_http_peer *peer;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+coord_status coordi_peer_create(coord_loop *loop, const coordi_address *address,
+                                int32_t channel, const char *token, coordi_http_peer **ret,
+                                coord_error *err)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%ld", (long)channel);
+    coordi_http_header headers[] = {{"Channel", number}, {"Token", token}};
+    return loop->env->peer_create(loop, address, headers, 2, ret, err);
+}
+
+static void on_reply(const coordi_http_reply *reply, void *arg)
+{
+    (void)reply; /* whatever it says: we tried */
+    coordi_undo *undo = arg;
+    void (*done)(void *) = undo->done;
+    void *done_arg = undo->arg;
+    coordi_undo_cancel(undo);
+    if (done != NULL) {
+        done(done_arg);
+    }
+}
+
+coord_status coordi_undo_start(coord_loop *loop, const coordi_address *address,
+                               int32_t channel, const char *token, int64_t timeout_ms,
+                               void (*done)(void *arg), void *arg, coordi_undo **ret,
+                               coord_error *err)
+{
+    coordi_undo *undo = coordi_zalloc(sizeof *undo);
+    coordi_http_spec spec = {
+        .method = "DELETE",
+        .path = "/disconnect",
+        .timeout_ms = timeout_ms,
+        .fresh = true,
+        .done = on_reply,
+        .arg = undo,
+    };
+    spec.body = coordi_wire_disconnect((coord_text){NULL, 0}, &spec.body_len);
+    if (undo == NULL || spec.body == NULL) {
+        coordi_free(undo);
+        coordi_free(spec.body);
+        return coordi_fail_nomem(err, "undo of a connection");
+    }
+    undo->loop = loop;
+    undo->done = done;
+    undo->arg = arg;
+    coordi_http_request *request;
+    coord_status rc =
+        coordi_peer_create(loop, address, channel, token, &undo->peer, err);
+    if (rc == COORD_OK) {
+        rc = loop->env->http_send(undo->peer, &spec, &request, err);
+    } else {
+        coordi_free(spec.body);
+    }
+    if (rc != COORD_OK) {
+        coordi_undo_cancel(undo);
+        return rc;
+    }
+    *ret = undo;
+    return COORD_OK;
+}
+
+void coordi_undo_cancel(coordi_undo *undo)
+{
+    if (undo == NULL) {
+        return;
+    }
+    if (undo->peer != NULL) {
+        undo->loop->env->peer_destroy(undo->peer);
+    }
+    coordi_free(undo);
+}
