@@ -41,16 +41,16 @@ SHARED_LIB := $(BUILD)/libcoord.so.$(VERSION)
 
 # --- Sources: whatever lies in the folders --------------------------------------------
 
-c_files = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
+files   = $(sort $(wildcard $(1)/*.$(2) $(1)/*/*.$(2) $(1)/*/*/*.$(2)))
 objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
-LIB_C     := $(call c_files,lib)
-SUPPORT_C := $(call c_files,test/support)
-BENCH_C   := $(call c_files,test/bench)
+LIB_C     := $(call files,lib,c)
+SUPPORT_C := $(call files,test/support,c)
+BENCH_C   := $(call files,test/bench,c)
 FUZZ_C    := $(wildcard test/fuzz/fuzz_*.c)
 TEST_C    := $(wildcard test/unit/test_*.c test/sim/test_*.c test/integration/test_*.c)
-EXAMPLE_C := $(call c_files,examples)
-HEADERS   := $(sort $(shell find include lib examples test -name '*.h' 2>/dev/null))
+EXAMPLE_C := $(call files,examples,c)
+HEADERS   := $(foreach folder,include lib examples test,$(call files,$(folder),h))
 PUBLIC_H  := $(wildcard include/coord/*.h)
 MAN_PAGES := $(wildcard lib/man/*.3)
 
@@ -73,16 +73,22 @@ BENCH_BIN   := $(if $(BENCH_C),$(BUILD)/test/bench/bench)
 # pkgconfig/deps knows where each comes from.
 LIB_PACKAGES := libcurl libmicrohttpd jansson libsodium
 
-pkg_flags   = $(shell pkg-config $(1) 2>/dev/null)
-LIB_CFLAGS := $(call pkg_flags,--cflags $(LIB_PACKAGES))
-LIB_LIBS   := $(call pkg_flags,--libs $(LIB_PACKAGES))
+# $(call pkg,NAME,ARGUMENTS) is asked when NAME is first used, and then kept in it.
+pkg         = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
+LIB_CFLAGS  = $(call pkg,LIB_CFLAGS,--cflags $(LIB_PACKAGES))
+LIB_LIBS    = $(call pkg,LIB_LIBS,--libs $(LIB_PACKAGES))
+TEST_CFLAGS = $(call pkg,TEST_CFLAGS,--cflags cmocka)
+TEST_LIBS   = $(call pkg,TEST_LIBS,--libs cmocka) -lm
+BLAS_CFLAGS = $(call pkg,BLAS_CFLAGS,--cflags openblas)
+BLAS_LIBS   = $(call pkg,BLAS_LIBS,--libs openblas) -lm
 
 # Extras of one example folder (CFLAGS_folder, LIBS_folder) or of one test program
 # (LIBS_test_name, and EXTRA_test_name for objects and archives).
-CFLAGS_cartpole     := $(call pkg_flags,--cflags openblas)
-LIBS_cartpole       := $(call pkg_flags,--libs openblas) -lm
-EXTRA_test_cartpole := $(BUILD)/examples/cartpole.a
-LIBS_test_cartpole  := $(LIBS_cartpole)
+CFLAGS_cartpole     = $(BLAS_CFLAGS)
+LIBS_cartpole       = $(BLAS_LIBS)
+LIBS_test_cartpole  = $(BLAS_LIBS)
+EXTRA_test_cartpole = $(BUILD)/examples/cartpole.a
+
 
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -90,11 +96,12 @@ WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-pr
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 COMPILE := $(CC) -std=c11 -D_GNU_SOURCE -pthread -fPIC -fvisibility=hidden \
-           $(WARNINGS) $(CFLAGS) $(SANITIZE)
+           $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(SANITIZE)
 LINK    := $(CC) -pthread $(CFLAGS) $(SANITIZE) $(LDFLAGS)
 
 $(OBJ)/lib/%.o:      INCLUDE = -Iinclude -Ilib $(LIB_CFLAGS)
-$(OBJ)/test/%.o:     INCLUDE = -Iinclude -Ilib -Itest -Iexamples $(LIB_CFLAGS) $(CFLAGS_cartpole)
+$(OBJ)/test/%.o:     INCLUDE = -Iinclude -Ilib -Itest -Iexamples $(LIB_CFLAGS) $(TEST_CFLAGS) \
+                               $(BLAS_CFLAGS)
 $(OBJ)/examples/%.o: INCLUDE = -Iinclude $(CFLAGS_$(notdir $(@D)))
 
 # The shared library has to name all that it needs; under a sanitizer the program that
@@ -152,7 +159,7 @@ $(BUILD)/examples/%: $(OBJ)/examples/%.o $(STATIC_LIB)
 
 # Programs of one folder: $(1).
 define example_folder
-$(BUILD)/examples/$(1).a: $(call objects,$(filter-out examples/$(1)/main.c examples/$(1)/main_%,$(call c_files,examples/$(1))))
+$(BUILD)/examples/$(1).a: $(call objects,$(filter-out examples/$(1)/main.c examples/$(1)/main_%,$(wildcard examples/$(1)/*.c)))
 	$$(archive)
 $(BUILD)/examples/$(1): $(OBJ)/examples/$(1)/main.o $(BUILD)/examples/$(1).a $(STATIC_LIB)
 	$$(link)
@@ -166,7 +173,7 @@ $(BUILD)/test/support.a: $(call objects,$(SUPPORT_C)) $(BUILD)/flags
 	$(archive)
 
 .SECONDEXPANSION:
-$(TEST_BINS): LIBS = $(LIBS_$(@F)) -lcmocka
+$(TEST_BINS): LIBS = $(LIBS_$(@F)) $(TEST_LIBS)
 $(TEST_BINS): $(BUILD)/%: $(OBJ)/%.o $$(EXTRA_$$(@F)) $(BUILD)/test/support.a $(STATIC_LIB)
 	$(link)
 
@@ -179,7 +186,7 @@ $(FUZZ_BINS): $(BUILD)/fuzz/%: $(OBJ)/test/fuzz/%.o $(STATIC_LIB)
 	$(link)
 
 # The bench is one program of all files in its folder.
-$(BENCH_BIN): LIBS = -lcmocka -lm
+$(BENCH_BIN): LIBS = $(TEST_LIBS)
 $(BENCH_BIN): $(call objects,$(BENCH_C)) $(BUILD)/test/support.a $(STATIC_LIB)
 	$(link)
 
@@ -239,7 +246,9 @@ check-asan:
 check-tsan:
 	$(SUBMAKE) check BUILD=$(BUILD)/tsan SAN=thread
 
-run-tests: lib examples $(filter $(SELECTED:%=$(BUILD)/test/%),$(TEST_BINS) $(REPLAY_BINS))
+# Unit and simulation tests need neither the shared library nor examples.
+run-tests: $(if $(filter integration/% check_%,$(SELECTED)),lib examples) \
+           $(filter $(SELECTED:%=$(BUILD)/test/%),$(TEST_BINS) $(REPLAY_BINS))
 	@CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run -j $(JOBS) -t $(LIMIT_S) $(BUILD) $(SELECTED)
 
 FUZZ_S ?= 60
@@ -259,7 +268,7 @@ $(FUZZ_BINS:%=run-%): run-%: %
 # --- Lint -----------------------------------------------------------------------------
 
 TIDIED  := $(patsubst %.c,$(BUILD)/lint/%.tidied,$(LIB_C) $(EXAMPLE_C))
-ALL_INC := -Iinclude -Ilib -Itest -Iexamples $(LIB_CFLAGS) $(CFLAGS_cartpole)
+ALL_INC  = -Iinclude -Ilib -Itest -Iexamples $(LIB_CFLAGS) $(BLAS_CFLAGS)
 
 .PHONY: lint run-lint format-check cppcheck format
 lint: deps-dev
@@ -281,7 +290,8 @@ cppcheck:
 	@echo '  CPPCHECK'
 	@mkdir -p $(BUILD)/lint/cppcheck
 	@cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
-	    --inline-suppr --suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/lint/cppcheck \
+	    --inline-suppr --suppress=missingIncludeSystem --suppress=internalAstError \
+	    --cppcheck-build-dir=$(BUILD)/lint/cppcheck \
 	    -D_GNU_SOURCE -Iinclude -Ilib $(wildcard lib examples)
 
 format:
@@ -299,7 +309,7 @@ doc:
 	    'JAVADOC_AUTOBRIEF=YES' 'ALIASES="thread=@par Threads^^"' 'GENERATE_LATEX=NO' \
 	    'MACRO_EXPANSION=YES' 'EXPAND_ONLY_PREDEF=YES' 'STRIP_FROM_INC_PATH=include' \
 	    'PREDEFINED=COORD_API= COORD_MUST_USE= COORD_PRINTF(a,b)=' \
-	    'QUIET=YES' 'WARN_IF_UNDOCUMENTED=NO' | doxygen -
+	    'HAVE_DOT=NO' 'QUIET=YES' 'WARN_IF_UNDOCUMENTED=NO' 'WARN_IF_INCOMPLETE_DOC=NO' | doxygen -
 	@echo 'see $(BUILD)/doc/html/index.html'
 
 # As written into the .pc file: relative to the prefix where it can be.

@@ -12,7 +12,7 @@ differences() # list, list, about the first's surplus, about the second's
     comm -13 <(sort -u <<< "$1") <(sort -u <<< "$2") | sed "/^\$/d; s|\$| $4|"
 }
 
-shared=$(find "$BUILD" -maxdepth 1 -name 'libcoord.so.*' | sort | tail -n 1)
+shared=$BUILD/libcoord.so.$(sed -n 's/^#define COORD_VERSION "\(.*\)"/\1/p' include/coord/api.h)
 exported=$(nm -D --defined-only "$shared" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }')
 listed=$(sed -n '/global:/,/local:/s/^ *\([a-z0-9_]*\);$/\1/p' lib/libcoord.map)
 
@@ -57,6 +57,9 @@ report "lib/libcoord.map lists what the headers mark COORD_API" \
 report "lib/libcoord.map lists each symbol once, in order" "$(sort -uc <<< "$listed" 2>&1)"
 report "every exported function is documented" \
     "$(awk '$3 == 0 { print $2 ": " $1 " has no /** comment */ before it" }' <<< "$declared")"
+report "the shared library needs its packages and libc, nothing else" \
+    "$(readelf -d "$shared" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+        grep -vE '^(libcurl|libmicrohttpd|libjansson|libsodium|libc|ld-linux.*)\.so')"
 
 # Programs that link the static library share one name space with its inside.
 report "global names of the static library are ours" \

@@ -83,7 +83,8 @@ wrong_symbols() # which: outside or upward
             if ($0 ~ /^[ \t]*(#|$)/) next
             for (i = 2; i <= NF; i++) {
                 gsub(/\*/, "[A-Za-z0-9_]*", $i)
-                pattern[$1] = pattern[$1] "|" $i
+                either = $1 in pattern ? "|" : "" # mawk misreads an empty alternative
+                pattern[$1] = pattern[$1] either $i
             }
             next
         }

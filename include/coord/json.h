@@ -31,7 +31,8 @@ extern "C" {
  * | integer beyond int64                   | a real, rounded                            |
  * | other integer; other number            | an integer; a real                         |
  * | lone surrogate escape                  | U+FFFD                                     |
- * | \u0000                                 | a NUL byte; see json_string_length()       |
+ * | \u0000, in keys too                    | a NUL byte: see json_string_length(),      |
+ * |                                        | json_object_iter_key_len()                 |
  * | duplicate keys                         | the last one                               |
  *
  * Strings, because jansson has no such numbers, and because null would read as 0.

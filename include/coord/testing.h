@@ -36,6 +36,9 @@ typedef struct coord_sim_options {
     int64_t wall_start_ms;  /**< time of day then; default 2026-01-01, in ms since 1970 */
     int64_t latency_min_ms; /**< of links nobody set, one way; default 1 */
     int64_t latency_max_ms; /**< default 5 */
+    double yield_chance;    /**< that a thread lets others go first in calls that do not
+                             *   wait, 0 to 1; default 0. Not for code that holds locks
+                             *   of its own while it calls libcoord */
     coord_sim_trace_fn *trace; /**< optional; to see what a seed does */
     coord_log_level log_level; /**< of the loops; default off */
     coord_log_fn *log;         /**< optional */

@@ -34,7 +34,10 @@ coord_status coordi_json_fail(coord_error *err, coord_status status, const char 
     }
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)got.ptr[i];
-        shown[i] = c < 0x20 || c == 0x7f ? ' ' : got.ptr[i];
+        shown[i] = got.ptr[i];
+        if (c < 0x20 || c == 0x7f) {
+            shown[i] = ' ';
+        }
     }
     shown[len] = '\0';
     return coordi_fail(err, status, "%s: expected %s, got %s%s", what, expected,

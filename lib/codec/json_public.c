@@ -304,7 +304,7 @@ static coord_status find(const json_t *json, const char *path, const void *ret,
 coord_status coord_json_get(const json_t *json, const char *path, json_t **ret,
                             coord_error *err)
 {
-    const json_t *found;
+    const json_t *found = NULL;
     coord_status rc = find(json, path, ret, &found, err);
     if (rc == COORD_OK) {
         *ret = (json_t *)found; /* jansson's own getters shed the const as well */
@@ -315,7 +315,7 @@ coord_status coord_json_get(const json_t *json, const char *path, json_t **ret,
 coord_status coord_json_get_int(const json_t *json, const char *path, int64_t *ret,
                                 coord_error *err)
 {
-    const json_t *found;
+    const json_t *found = NULL;
     coord_status rc = find(json, path, ret, &found, err);
     if (rc != COORD_OK) {
         return rc;
@@ -330,7 +330,7 @@ coord_status coord_json_get_int(const json_t *json, const char *path, int64_t *r
 coord_status coord_json_get_double(const json_t *json, const char *path, double *ret,
                                    coord_error *err)
 {
-    const json_t *found;
+    const json_t *found = NULL;
     coord_status rc = find(json, path, ret, &found, err);
     if (rc != COORD_OK) {
         return rc;
@@ -353,7 +353,7 @@ coord_status coord_json_get_double(const json_t *json, const char *path, double 
 coord_status coord_json_get_bool(const json_t *json, const char *path, bool *ret,
                                  coord_error *err)
 {
-    const json_t *found;
+    const json_t *found = NULL;
     coord_status rc = find(json, path, ret, &found, err);
     if (rc != COORD_OK) {
         return rc;
@@ -368,7 +368,7 @@ coord_status coord_json_get_bool(const json_t *json, const char *path, bool *ret
 coord_status coord_json_get_string(const json_t *json, const char *path, const char **ret,
                                    coord_error *err)
 {
-    const json_t *found;
+    const json_t *found = NULL;
     coord_status rc = find(json, path, ret, &found, err);
     if (rc != COORD_OK) {
         return rc;

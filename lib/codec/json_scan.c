@@ -40,13 +40,26 @@ static bool missed(coordi_scan *s, const char *expected)
 
 static inline void skip_blanks(coordi_scan *s)
 {
-    while (s->at < s->end && KIND[(unsigned char)*s->at] == S) {
-        s->at++;
+    const char *at = s->at;
+    while (at < s->end && KIND[(unsigned char)*at] == S) {
+        at++;
     }
+    s->at = at;
 }
 
-/* True when none of eight bytes is a quote, a backslash, a control or beyond ASCII. */
-static inline bool plain_run(const char *at)
+/* The next byte; NUL, which is never right, at the end. */
+static inline char peek(const coordi_scan *s)
+{
+    if (s->at == s->end) {
+        return '\0';
+    }
+    return *s->at;
+}
+
+/* Marks those of eight bytes that are a quote, a backslash, a control or beyond ASCII, by
+ * their top bits; what follows the first mark (in the order of significance) may be
+ * wrong. */
+static inline uint64_t odd_bytes(const char *at)
 {
     const uint64_t ones = 0x0101010101010101U;
     uint64_t w;
@@ -55,7 +68,7 @@ static inline bool plain_run(const char *at)
     uint64_t slash = w ^ (ones * '\\');
     /* A byte below what is taken away borrows, which sets its top bit. */
     uint64_t odd = w | (w - ones * 0x20) | (quote - ones) | (slash - ones);
-    return (odd & (ones * 0x80)) == 0;
+    return odd & (ones * 0x80);
 }
 
 static inline bool plain(unsigned char c)
@@ -113,17 +126,32 @@ static bool skip_utf8(coordi_scan *s)
     return true;
 }
 
+/* Passes the bytes of a string that need no look. */
+static inline const char *skip_plain(const char *at, const char *end)
+{
+    while (end - at >= 8) {
+        uint64_t odd = odd_bytes(at);
+        if (odd != 0) {
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+            return at + __builtin_ctzll(odd) / 8;
+#else
+            break;
+#endif
+        }
+        at += 8;
+    }
+    while (at < end && plain((unsigned char)*at)) {
+        at++;
+    }
+    return at;
+}
+
 /* At the opening quote. */
 static bool skip_string(coordi_scan *s)
 {
     s->at++;
     for (;;) {
-        while (s->end - s->at >= 8 && plain_run(s->at)) {
-            s->at += 8;
-        }
-        while (s->at < s->end && plain((unsigned char)*s->at)) {
-            s->at++;
-        }
+        s->at = skip_plain(s->at, s->end);
         if (s->at == s->end) {
             return missed(s, "the closing quote of a string");
         }
@@ -141,19 +169,16 @@ static bool skip_string(coordi_scan *s)
     }
 }
 
-static inline bool is_digit(const coordi_scan *s)
-{
-    return s->at < s->end && *s->at >= '0' && *s->at <= '9';
-}
-
 static bool skip_digits(coordi_scan *s)
 {
-    if (!is_digit(s)) {
+    const char *at = s->at;
+    while (at < s->end && *at >= '0' && *at <= '9') {
+        at++;
+    }
+    if (at == s->at) {
         return missed(s, "a digit");
     }
-    do {
-        s->at++;
-    } while (is_digit(s));
+    s->at = at;
     return true;
 }
 
@@ -172,24 +197,24 @@ static bool skip_number(coordi_scan *s)
 {
     if (*s->at == '-') {
         s->at++;
-        if (s->at < s->end && *s->at == 'I') {
+        if (peek(s) == 'I') {
             return skip_word(s, "Infinity");
         }
     }
-    if (s->at < s->end && *s->at == '0') {
+    if (peek(s) == '0') {
         s->at++; /* a digit after it is where the next mark should be */
     } else if (!skip_digits(s)) {
         return false;
     }
-    if (s->at < s->end && *s->at == '.') {
+    if (peek(s) == '.') {
         s->at++;
         if (!skip_digits(s)) {
             return false;
         }
     }
-    if (s->at < s->end && (*s->at == 'e' || *s->at == 'E')) {
+    if (peek(s) == 'e' || peek(s) == 'E') {
         s->at++;
-        if (s->at < s->end && (*s->at == '+' || *s->at == '-')) {
+        if (peek(s) == '+' || peek(s) == '-') {
             s->at++;
         }
         return skip_digits(s);
@@ -237,7 +262,7 @@ static bool open_level(coordi_scan *s)
 static bool skip_key(coordi_scan *s, const char **close)
 {
     skip_blanks(s);
-    if (s->at == s->end || *s->at != '"') {
+    if (peek(s) != '"') {
         return missed(s, "a key in quotes");
     }
     if (!skip_string(s)) {
@@ -245,7 +270,7 @@ static bool skip_key(coordi_scan *s, const char **close)
     }
     *close = s->at;
     skip_blanks(s);
-    if (s->at == s->end || *s->at != ':') {
+    if (peek(s) != ':') {
         return missed(s, "':' after a key");
     }
     s->at++;
@@ -260,7 +285,7 @@ static coordi_step close_levels(coordi_scan *s, unsigned floor)
     while (s->depth > floor) {
         bool object = in_object(s);
         skip_blanks(s);
-        char c = s->at == s->end ? '\0' : *s->at;
+        char c = peek(s);
         if (c == ',') {
             s->at++;
             return !object || skip_key(s, &close) ? COORDI_STEP_ITEM : COORDI_STEP_BAD;
@@ -284,7 +309,7 @@ static coordi_step enter_level(coordi_scan *s)
         return COORDI_STEP_BAD;
     }
     skip_blanks(s);
-    if (s->at < s->end && *s->at == (object ? '}' : ']')) {
+    if (peek(s) == (object ? '}' : ']')) {
         s->at++;
         s->depth--;
         return COORDI_STEP_END;
@@ -337,14 +362,14 @@ bool coordi_scan_open(coordi_scan *s, char mark)
 {
     skip_blanks(s);
     s->between = false;
-    return s->at < s->end && *s->at == mark && open_level(s);
+    return peek(s) == mark && open_level(s);
 }
 
 /* Passes the comma before the next element, or the closing mark. */
 static coordi_step next_element(coordi_scan *s, char close, const char *expected)
 {
     skip_blanks(s);
-    char c = s->at == s->end ? '\0' : *s->at;
+    char c = peek(s);
     if (c == close) {
         s->at++;
         s->depth--;
@@ -467,5 +492,5 @@ bool coordi_scan_is_string(coord_text trimmed)
 {
     coordi_scan s;
     coordi_scan_begin(&s, trimmed);
-    return s.at < s.end && *s.at == '"' && skip_string(&s) && s.at == s.end;
+    return peek(&s) == '"' && skip_string(&s) && s.at == s.end;
 }

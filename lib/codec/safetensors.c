@@ -197,7 +197,7 @@ static coord_status make_room(reader *r)
                            (unsigned long long)r->limits.max_tensors);
     }
     to->tensors = alloc_array(tensors, sizeof *to->tensors);
-    to->sorted = alloc_array(tensors, sizeof *to->sorted);
+    to->sorted = alloc_array(tensors, sizeof(const coord_tensor *));
     to->meta = alloc_array(lines, sizeof *to->meta);
     to->dims = alloc_array(r->dim_count, sizeof *to->dims);
     /* Each string loses two quotes and gains a NUL. */
@@ -428,7 +428,7 @@ static coord_status check_data(reader *r)
 {
     coord_safetensors *to = r->to;
     const char *next = r->data;
-    qsort(to->sorted, to->count, sizeof *to->sorted, compare_place);
+    qsort(to->sorted, to->count, sizeof(const coord_tensor *), compare_place);
     for (size_t i = 0; i < to->count; i++) {
         const coord_tensor *t = to->sorted[i];
         const char *begin = t->data;
@@ -453,7 +453,8 @@ static coord_status check_data(reader *r)
 static coord_status check_names(reader *r)
 {
     coord_safetensors *to = r->to;
-    qsort(to->sorted, to->count, sizeof *to->sorted, coordi_tensor_compare_names);
+    qsort(to->sorted, to->count, sizeof(const coord_tensor *),
+          coordi_tensor_compare_names);
     for (size_t i = 1; i < to->count; i++) {
         if (strcmp(to->sorted[i - 1]->name, to->sorted[i]->name) == 0) {
             return coordi_fail(r->err, COORD_ERR_FORMAT,
@@ -562,8 +563,9 @@ const coord_tensor *coord_safetensors_find(const coord_safetensors *tensors,
     }
     const coord_tensor wanted = {.name = name};
     const coord_tensor *key = &wanted;
-    const coord_tensor **found = bsearch(&key, tensors->sorted, tensors->count,
-                                         sizeof key, coordi_tensor_compare_names);
+    const coord_tensor **found =
+        bsearch(&key, tensors->sorted, tensors->count, sizeof(const coord_tensor *),
+                coordi_tensor_compare_names);
     return found == NULL ? NULL : *found;
 }
 

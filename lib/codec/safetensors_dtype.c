@@ -141,8 +141,8 @@ coord_status coord_tensor_copy(const coord_tensor *tensor, coord_dtype dtype, vo
                            tensor->name, count, coord_dtype_str(dtype), have,
                            coord_dtype_str(tensor->dtype));
     }
-    if (tensor->bytes > 0) {
-        memcpy(out, tensor->data, tensor->bytes);
+    if (count > 0) {
+        memcpy(out, tensor->data, count * size);
     }
     return COORD_OK;
 }

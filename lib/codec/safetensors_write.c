@@ -85,7 +85,7 @@ static int compare_order(const void *left, const void *right)
 
 static coord_status sort(const coord_tensor **order, size_t count, coord_error *err)
 {
-    qsort(order, count, sizeof *order, coordi_tensor_compare_names);
+    qsort(order, count, sizeof(const coord_tensor *), coordi_tensor_compare_names);
     for (size_t i = 1; i < count; i++) {
         if (strcmp(order[i - 1]->name, order[i]->name) == 0) {
             return coordi_fail(err, COORD_ERR_ARG,
@@ -93,7 +93,7 @@ static coord_status sort(const coord_tensor **order, size_t count, coord_error *
                                order[i]->name);
         }
     }
-    qsort(order, count, sizeof *order, compare_order);
+    qsort(order, count, sizeof(const coord_tensor *), compare_order);
     return COORD_OK;
 }
 
@@ -215,7 +215,9 @@ coord_status coordi_safetensors_plan(const coord_tensor *tensors, size_t count,
         return rc;
     }
     const coord_tensor **sorted =
-        count > SIZE_MAX / sizeof *sorted ? NULL : coordi_alloc(count * sizeof *sorted);
+        count > SIZE_MAX / sizeof(const coord_tensor *)
+            ? NULL
+            : coordi_alloc(count * sizeof(const coord_tensor *));
     if (sorted == NULL) {
         return coordi_fail_nomem(err, "safetensors");
     }
@@ -241,14 +243,14 @@ coord_status coord_safetensors_write(const coord_tensor *tensors, size_t count,
                                      coord_error *err)
 {
     coordi_buf out = {0};
-    const coord_tensor **order;
+    const coord_tensor **order = NULL;
     size_t size = 0;
     if (ret == NULL || len == NULL) {
         return coordi_fail(err, COORD_ERR_ARG, "safetensors: ret and len are required");
     }
     coord_status rc =
         coordi_safetensors_plan(tensors, count, meta, meta_count, &out, &order, err);
-    if (rc != COORD_OK) {
+    if (rc != COORD_OK || order == NULL) {
         return rc;
     }
     for (size_t i = 0; i < count; i++) {

@@ -18,6 +18,7 @@ struct coordi_watch {
 };
 
 typedef struct coordi_resolver coordi_resolver;
+typedef struct coordi_line coordi_line;
 
 enum { COORDI_TURN_EVENTS = 64 };
 
@@ -37,7 +38,9 @@ typedef struct coordi_real_loop {
     struct epoll_event events[COORDI_TURN_EVENTS];
     int event_count;
     int64_t armed_ms;          /* what timer_fd is set to; INT64_MAX: not set */
-    coordi_link shards;        /* real_client.c */
+    coordi_link shards;        /* real_shard.c */
+    coordi_line **lines;       /* real_line.c: by descriptor */
+    size_t line_count;
     coordi_link orphans;       /* real_process.c: killed, not reaped yet */
     coordi_resolver *resolver; /* real_resolve.c; made when first needed */
 

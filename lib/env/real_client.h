@@ -51,6 +51,19 @@ struct coordi_http_request {
     int open_errno; /* no socket could be had */
 };
 
+/* ---- real_line.c ----------------------------------------------------------------------- */
+
+/* Something that libcurl waits for has happened: CURL_CSELECT_ bits. */
+typedef void coordi_line_fn(int fd, int what, void *arg);
+
+/* A socket, or -1 and an errno. `arg` must live until it is closed. */
+int coordi_line_open(coordi_real_loop *loop, const struct curl_sockaddr *address,
+                     coordi_line_fn *happened, void *arg, int *ret_errno);
+/* What to listen for from now on, as epoll events; 0: nothing. */
+void coordi_line_want(coordi_real_loop *loop, int fd, uint32_t events);
+void coordi_line_close(coordi_real_loop *loop, int fd);
+void coordi_lines_end(coordi_real_loop *loop);
+
 /* ---- real_shard.c ---------------------------------------------------------------------- */
 
 /* A place for one more peer. NULL: out of memory. */
@@ -70,5 +83,15 @@ void coordi_shard_recall(coordi_http_request *request);
 /* libcurl is done with the request, which has been recalled. `words` is libcurl's story. */
 void coordi_client_landed(coordi_http_request *request, CURLcode code, int http_status,
                           int os_errno, const char *words);
+
+/* ---- names: real_client.c and real_path.c ------------------------------------------------ */
+
+bool coordi_client_is_known(const coordi_http_peer *peer);
+/* Asks for the peer's name, unless that is under way. */
+coord_status coordi_client_ask(coordi_http_peer *peer, coord_error *err);
+
+/* The peer's name has been resolved, or not: answers all path questions. */
+void coordi_client_tell_paths(coordi_http_peer *peer, const coord_error *error);
+void coordi_client_drop_paths(coordi_http_peer *peer);
 
 #endif

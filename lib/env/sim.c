@@ -106,6 +106,10 @@ static coord_status check_options(const coord_sim_options *o, coord_error *err)
                            "sim: latency must be 0 <= min <= max, got %lld to %lld ms",
                            (long long)o->latency_min_ms, (long long)o->latency_max_ms);
     }
+    if (!(o->yield_chance >= 0 && o->yield_chance <= 1)) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "sim: yield_chance must be from 0 to 1, got %g", o->yield_chance);
+    }
     if (o->start_ms < 0) {
         return coordi_fail(err, COORD_ERR_ARG,
                            "sim: start_ms must not be negative, got %lld",

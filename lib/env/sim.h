@@ -185,6 +185,8 @@ void coordi_sim_unlock_after(coord_sim *sim);
 
 coordi_thread *coordi_sim_self(const coord_sim *sim); /* NULL: not of this world */
 void coordi_sim_threads_leave(coordi_sim_loop *loop); /* the loop goes */
+/* In a thread of the world: lets others go first, if the seed says so. */
+void coordi_sim_maybe_yield(coord_sim *sim);
 /* The calling thread of the world sleeps. */
 void coordi_sim_sleep(coordi_thread *self, int64_t until_ms);
 

@@ -196,12 +196,11 @@ void coordi_sim_awake(coordi_sim_loop *loop)
 
 void coordi_sim_unlock_after(coord_sim *sim)
 {
-    if (!sim->abandoned) {
-        (void)pthread_mutex_unlock(&sim->lock);
-        return;
-    }
     sim->refs++;
-    coordi_sim_settle(sim);
+    coordi_sim_maybe_yield(sim);
+    if (sim->abandoned) {
+        coordi_sim_settle(sim);
+    }
     coordi_sim_unlock_unref(sim);
 }
 

@@ -53,6 +53,16 @@ void coordi_sim_sleep(coordi_thread *self, int64_t until_ms)
     await_turn(self);
 }
 
+void coordi_sim_maybe_yield(coord_sim *sim)
+{
+    coordi_thread *self = coordi_sim_self(sim);
+    if (self != NULL && coordi_sim_chance(sim, sim->options.yield_chance)) {
+        coordi_sim_ready(sim, &self->actor);
+        give_back(sim);
+        await_turn(self);
+    }
+}
+
 static void act(coord_sim *sim, coordi_sim_actor *actor)
 {
     coordi_thread *thread = COORDI_ITEM(actor, coordi_thread, actor);

@@ -69,6 +69,8 @@ coord_status coordi_connection_create(coord_master *master,
     }
     init_fields(c, options, previous_token);
     memcpy(c->id, options->id, id_len);
+    memcpy(c->key, options->id, id_len);
+    c->connect_retries = master->patience.retries;
     memcpy(c->address.host, options->host, host_len);
     c->address.port = options->port;
     c->master = coordi_master_ref(master);
@@ -344,6 +346,7 @@ static void send_to(coord_connection *c, const char *path_host)
         .done = on_connect_outcome,
         .arg = c,
     };
+    spec.patience.retries = c->connect_retries;
     spec.body = coordi_wire_connect(address, (coord_text){c->greeting, c->greeting_len},
                                     &spec.body_len);
     coord_status rc =

@@ -43,6 +43,9 @@ struct coord_connection {
     atomic_size_t refs;
     coord_master *master; /* a reference */
     char id[COORD_ID_SIZE];
+    char key[COORD_ID_SIZE + 16]; /* in the master's tables; the id, unless changed before
+                                   * it connects (a coordinator's ids are unique per role) */
+    uint32_t connect_retries; /* the master's, unless changed */
     coordi_address address;
     char token[COORDI_TOKEN_SIZE];          /* ours, for this connection alone */
     char previous_token[COORDI_TOKEN_SIZE]; /* of a connection lost before; or "" */

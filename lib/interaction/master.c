@@ -162,15 +162,15 @@ static void run_lost(coordi_heartbeat *beat, int64_t silent_ms)
 
 coord_status coordi_master_register(coord_master *m, coord_connection *c, coord_error *err)
 {
-    if (coordi_map_get(&m->by_id, c->id) != NULL) {
+    if (coordi_map_get(&m->by_id, c->key) != NULL) {
         return coordi_fail(err, COORD_ERR_EXISTS,
                            "connection '%s': another one of this id is connected", c->id);
     }
-    if (!coordi_map_put(&m->by_id, c->id, c)) {
+    if (!coordi_map_put(&m->by_id, c->key, c)) {
         return coordi_fail_nomem(err, "connection");
     }
     if (!coordi_map_put(&m->by_token, c->token, c)) {
-        (void)coordi_map_remove(&m->by_id, c->id);
+        (void)coordi_map_remove(&m->by_id, c->key);
         return coordi_fail_nomem(err, "connection");
     }
     c->registered = true;
@@ -180,7 +180,7 @@ coord_status coordi_master_register(coord_master *m, coord_connection *c, coord_
 void coordi_master_unregister(coord_master *m, coord_connection *c)
 {
     if (c->registered) {
-        (void)coordi_map_remove(&m->by_id, c->id);
+        (void)coordi_map_remove(&m->by_id, c->key);
         (void)coordi_map_remove(&m->by_token, c->token);
         c->registered = false;
         coordi_master_check_closed(m);

@@ -515,9 +515,7 @@ static void splice_and_decoding_survive_any_failed_allocation(void **state)
 {
     (void)state;
     static char object[2000];
-    memset(object, ' ', sizeof object - 1);
-    memcpy(object, "{\"a\":1,\"id\":2,\"b\":3", 19);
-    object[sizeof object - 2] = '}';
+    (void)snprintf(object, sizeof object, "{\"a\":1,\"id\":2,\"b\":3%*s}", 1970, "");
     const coordi_json_member m[] = {{"id", {"7", 1}, true}};
     coord_status rc = COORD_ERR_NOMEM;
     int limit = 0;
@@ -677,7 +675,7 @@ static void random_changes_never_break_anything(void **state)
         char copy[128];
         const char *from = SEED[round % COUNT(SEED)];
         size_t len = strlen(from);
-        memcpy(copy, from, len);
+        memcpy(copy, from, len + 1);
         for (uint32_t i = next_random(&seed) % 4 + 1; i > 0; i--) {
             copy[next_random(&seed) % len] =
                 BYTES[next_random(&seed) % (sizeof BYTES - 1)];
@@ -715,6 +713,7 @@ int main(void)
         cmocka_unit_test(values_are_found_in_a_text_that_was_cut),
         cmocka_unit_test(every_cut_of_a_text_is_harmless),
         cmocka_unit_test(errors_show_the_beginning_of_long_values),
-        cmocka_unit_test(random_changes_never_break_anything)};
+        cmocka_unit_test(random_changes_never_break_anything),
+    };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

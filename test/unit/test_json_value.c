@@ -127,8 +127,8 @@ static void assert_double(const char *spelled)
 {
     double got = -1;
     double expected = strtod(spelled, NULL);
-    if (!coordi_json_double(text(spelled), &got) ||
-        memcmp(&got, &expected, sizeof got) != 0) {
+    if (!coordi_json_double(text(spelled), &got) || got != expected ||
+        signbit(got) != signbit(expected)) {
         fail_msg("%s: expected %a, got %a", spelled, expected, got);
     }
 }
@@ -222,7 +222,7 @@ static void very_long_numbers_are_rounded_by_their_last_digit(void **state)
     memset(spelled, '9', 2000);
     spelled[2000] = '\0';
     assert_double(spelled);
-    (void)strcpy(spelled + 2000, "e-1990");
+    memcpy(spelled + 2000, "e-1990", sizeof "e-1990");
     assert_double(spelled);
 }
 

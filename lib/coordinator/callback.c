@@ -1,0 +1,153 @@
+/* The only place where the host's functions are called. They run on lanes: whatever they
+ * are told stands in the run and does not change while its job is on its way. */
+#include "base/error.h"
+#include "coordinator/coordinator.h"
+
+static _Thread_local const coordi_run *current; /* the run whose callback this thread runs */
+
+/* A destroyed coordinator's host may be gone: then nothing is called. */
+static bool enter(const coordi_run *run, coordi_frame *frame)
+{
+    if (atomic_load(&run->c->dead)) {
+        return false;
+    }
+    coordi_frame_enter(frame, run->c);
+    current = run;
+    return true;
+}
+
+static void leave(coordi_frame *frame)
+{
+    current = NULL;
+    coordi_frame_leave(frame);
+}
+
+static coordi_lane *lane_of(const coordi_run *run)
+{
+    return run->lane != NULL ? run->lane : run->c->lane;
+}
+
+/* ---- callbacks in the course of a task ------------------------------------------------- */
+
+static void job_returned(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, job);
+    if (run->returned == COORDI_EVENT_BROKEN) {
+        coordi_run_stop(run, COORDI_EVENT_BROKEN, &run->call_why);
+    } else {
+        coordi_run_dispatch(run, run->returned);
+    }
+    coordi_run_unref(run);
+}
+
+static void run_job(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, job);
+    coordi_frame frame;
+    run->returned = COORDI_EVENT_NO;
+    if (enter(run, &frame)) {
+        run->returned = run->call(run);
+        leave(&frame);
+    }
+    run->job.run = job_returned;
+    coordi_post(run->c->loop, &run->job);
+}
+
+void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run))
+{
+    run->call = call;
+    run->job.run = run_job;
+    run->refs++;
+    coordi_lane_run(lane_of(run), &run->job);
+}
+
+/* ---- task_start ------------------------------------------------------------------------ */
+
+static void start_returned(coordi_job *job)
+{
+    coordi_run_unref(COORDI_ITEM(job, coordi_run, start_job));
+}
+
+static void run_start(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, start_job);
+    const comm_coordinator_callbacks *cb = &run->c->callbacks;
+    coordi_frame frame;
+    if (enter(run, &frame)) {
+        cb->deal_with_task_start(run->c, run->id, run->worker_id, cb->user);
+        leave(&frame);
+    }
+    run->start_job.run = start_returned;
+    coordi_post(run->c->loop, &run->start_job);
+}
+
+void coordi_run_call_started(coordi_run *run)
+{
+    if (run->c->callbacks.deal_with_task_start != NULL) {
+        run->start_job.run = run_start;
+        run->refs++;
+        coordi_lane_run(lane_of(run), &run->start_job);
+    }
+}
+
+/* ---- the last one ---------------------------------------------------------------------- */
+
+static void end_returned(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, end_job);
+    coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+    coordi_run_unref(run);
+}
+
+static void tell_end(coordi_run *run)
+{
+    const comm_coordinator_callbacks *cb = &run->c->callbacks;
+    coord_text result = {run->result, run->result_len};
+    if (run->state == COORDI_STATE_FAILING) {
+        cb->deal_with_task_fail(run->c, run->id, &run->why, cb->user);
+    } else if (run->kind->role == COORD_COLLECTOR) {
+        cb->deal_with_collector_finish_task(run->c, run->id, result, cb->user);
+    } else {
+        cb->deal_with_learner_finish_task(run->c, run->id, result, cb->user);
+    }
+}
+
+static void run_end(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, end_job);
+    coordi_frame frame;
+    if (enter(run, &frame)) {
+        tell_end(run);
+        leave(&frame);
+    }
+    run->end_job.run = end_returned;
+    coordi_post(run->c->loop, &run->end_job);
+}
+
+void coordi_run_call_end(coordi_run *run)
+{
+    run->end_job.run = run_end;
+    run->refs++;
+    coordi_lane_run(lane_of(run), &run->end_job);
+}
+
+/* ---- public ---------------------------------------------------------------------------- */
+
+coord_status comm_coordinator_get_delivery(CommCoordinator *c,
+                                           comm_coordinator_delivery *ret, coord_error *err)
+{
+    if (c == NULL || ret == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG, "delivery: c and ret are required");
+    }
+    if (ret->size < sizeof *ret) {
+        return coordi_fail(err, COORD_ERR_ABI, "delivery: size is %zu, expected %zu",
+                           ret->size, sizeof *ret);
+    }
+    if (current == NULL || current->c != c) {
+        return coordi_fail(err, COORD_ERR_STATE,
+                           "delivery: this thread runs no callback of a task");
+    }
+    ret->attempt = current->attempt;
+    ret->sequence = current->sequence;
+    return COORD_OK;
+}

@@ -1,0 +1,526 @@
+/* The public face of the coordinator: every call becomes an op or a job on the loop. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "coordinator/coordinator.h"
+
+#include <string.h>
+
+/* What a call waits for beyond the deadline that the loop keeps. */
+enum { GRACE_MS = 2000, CONFIG_MAX_BYTES = 16 << 20 };
+
+void comm_coordinator_callbacks_init(comm_coordinator_callbacks *callbacks, size_t size)
+{
+    static const comm_coordinator_callbacks DEFAULTS = {.size = sizeof DEFAULTS};
+    coordi_options_init(callbacks, size, &DEFAULTS, sizeof DEFAULTS);
+}
+
+void comm_coordinator_options_init(comm_coordinator_options *options, size_t size)
+{
+    static const comm_coordinator_options DEFAULTS = {
+        .size = sizeof DEFAULTS,
+        .log_level = COORD_LOG_INFO,
+    };
+    coordi_options_init(options, size, &DEFAULTS, sizeof DEFAULTS);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+CommCoordinator *coordi_coordinator_ref(CommCoordinator *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
+void coordi_coordinator_unref(CommCoordinator *c)
+{
+    if (atomic_fetch_sub(&c->refs, 1) != 1) {
+        return;
+    }
+    coordi_map_done(&c->runs);
+    coordi_config_done(&c->config);
+    coordi_loop_unref(c->loop);
+    coordi_free(c);
+}
+
+static void init_fields(CommCoordinator *c, coord_loop *loop)
+{
+    atomic_init(&c->refs, 1);
+    atomic_init(&c->port, 0);
+    atomic_init(&c->dead, false);
+    c->loop = loop;
+    for (int role = 0; role < COORDI_ROLES; role++) {
+        coordi_list_init(&c->queues[role]);
+    }
+    coordi_list_init(&c->await_start);
+    coordi_list_init(&c->await_empty);
+    coordi_list_init(&c->await_close);
+}
+
+static coord_status read_config(const comm_coordinator_options *o, coordi_config *ret,
+                                coord_error *err)
+{
+    if ((o->config == NULL) == (o->config_file == NULL)) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "coordinator: needs either config or config_file");
+    }
+    if (o->config != NULL) {
+        return coordi_config_read(coord_text_of(o->config), ret, err);
+    }
+    coordi_buf text = {0};
+    coord_status rc =
+        coordi_env_real.file_read(NULL, o->config_file, CONFIG_MAX_BYTES, &text, err);
+    if (rc == COORD_OK) {
+        rc = coordi_config_read((coord_text){text.ptr, text.len}, ret, err);
+    }
+    coordi_buf_done(&text);
+    return rc;
+}
+
+static coord_status adopt(CommCoordinator *c, const comm_coordinator_options *o,
+                          coord_error *err)
+{
+    c->callbacks.size = sizeof c->callbacks;
+    coord_status rc = coordi_options_adopt(&c->callbacks, sizeof c->callbacks, o->callbacks,
+                                           "comm_coordinator_callbacks", err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    if (c->callbacks.deal_with_task_fail == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "coordinator: the callback deal_with_task_fail is required");
+    }
+    rc = read_config(o, &c->config, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    c->policy = *(o->resource_policy != NULL
+                      ? o->resource_policy
+                      : coord_resource_policy_find(c->config.resource_manager));
+    c->log = (coordi_log){o->log, o->user, o->log_level, "coordinator"};
+    return COORD_OK;
+}
+
+coord_status comm_coordinator_create(const comm_coordinator_options *options,
+                                     CommCoordinator **ret, coord_error *err)
+{
+    if (options == NULL || options->callbacks == NULL || ret == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "coordinator: options, its callbacks, and ret are required");
+    }
+    comm_coordinator_options ours;
+    comm_coordinator_options_init(&ours, sizeof ours);
+    coord_status rc = coordi_options_adopt(&ours, sizeof ours, options,
+                                           "comm_coordinator_options", err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    CommCoordinator *c = coordi_zalloc(sizeof *c);
+    if (c == NULL) {
+        return coordi_fail_nomem(err, "coordinator");
+    }
+    rc = adopt(c, &ours, err);
+    coord_loop *loop = NULL;
+    if (rc == COORD_OK) {
+        rc = coordi_loop_take(ours.loop, &loop, err);
+    }
+    if (rc != COORD_OK) {
+        coordi_config_done(&c->config);
+        coordi_free(c);
+        return rc;
+    }
+    c->owns_loop = ours.loop == NULL;
+    init_fields(c, c->owns_loop ? coordi_loop_ref(loop) : loop);
+    *ret = c;
+    return COORD_OK;
+}
+
+static void run_destroy(coordi_job *job)
+{
+    CommCoordinator *c = COORDI_ITEM(job, CommCoordinator, destroy_job);
+    coordi_coordinator_tear_down(c);
+    coordi_coordinator_unref(c);
+}
+
+void comm_coordinator_destroy(CommCoordinator *c)
+{
+    if (c == NULL || coordi_check_fork(c->loop, "coordinator", NULL) != COORD_OK) {
+        return;
+    }
+    coord_loop *loop = c->loop;
+    bool owns_loop = c->owns_loop;
+    atomic_store(&c->dead, true);
+    c->destroy_job.run = run_destroy;
+    coordi_post(loop, &c->destroy_job);
+    if (owns_loop) {
+        coordi_loop_retire(loop);
+    }
+}
+
+/* ---- ops ------------------------------------------------------------------------------- */
+
+static void release_c(coordi_op *op)
+{
+    coordi_coordinator_unref(op->object);
+}
+
+/* Checks that the call may wait, and makes its op. `owner` NULL: it needs the loop alone. */
+static void *make_op(CommCoordinator *c, size_t size, void (*run)(coordi_op *), bool waits,
+                     const void *owner, const char *what, coord_error *err,
+                     coord_status *status)
+{
+    if (c == NULL) {
+        *status = coordi_fail(err, COORD_ERR_ARG, "%s: the coordinator is NULL", what);
+        return NULL;
+    }
+    *status = coordi_check_fork(c->loop, what, err);
+    if (*status == COORD_OK && waits) {
+        *status = coordi_check_may_wait(c->loop, owner, what, err);
+    }
+    if (*status != COORD_OK) {
+        return NULL;
+    }
+    coordi_op *op = coordi_op_create(c->loop, size, run, coordi_coordinator_ref(c), err);
+    if (op == NULL) {
+        coordi_coordinator_unref(c);
+        *status = COORD_ERR_NOMEM;
+        return NULL;
+    }
+    op->release = release_c;
+    return op;
+}
+
+static coord_status finish_call(coordi_op *op, int64_t wait_ms, const char *what,
+                                coord_error *err)
+{
+    coord_status rc = coordi_op_wait(op, wait_ms, what, err);
+    coordi_op_unref(op);
+    return rc;
+}
+
+/* ---- start, close ---------------------------------------------------------------------- */
+
+static void run_start(coordi_op *op)
+{
+    CommCoordinator *c = op->object;
+    coord_error err;
+    coordi_list_append(&c->await_start, &op->link);
+    coord_status rc = coordi_coordinator_begin(c, &err);
+    if (rc != COORD_OK) {
+        coordi_list_remove(&op->link);
+        coordi_op_finish(op, rc, &err);
+    } else {
+        coordi_coordinator_check(c); /* with no worker to wait for it has started */
+    }
+}
+
+coord_status comm_coordinator_start(CommCoordinator *c, coord_error *err)
+{
+    coord_status rc;
+    coordi_op *op = make_op(c, sizeof *op, run_start, true, c, "start", err, &rc);
+    return op == NULL ? rc
+                      : finish_call(op, c->config.max_retry_ms + GRACE_MS, "start", err);
+}
+
+static void run_close(coordi_op *op)
+{
+    CommCoordinator *c = op->object;
+    coordi_list_append(&c->await_close, &op->link);
+    coordi_coordinator_begin_close(c);
+}
+
+coord_status comm_coordinator_close(CommCoordinator *c, coord_error *err)
+{
+    coord_status rc;
+    coordi_op *op = make_op(c, sizeof *op, run_close, true, c, "close", err, &rc);
+    return op == NULL ? rc : finish_call(op, c->config.close_timeout_ms, "close", err);
+}
+
+/* ---- tasks ----------------------------------------------------------------------------- */
+
+static coord_status check_callbacks(const CommCoordinator *c, coord_role role,
+                                    coord_error *err)
+{
+    const comm_coordinator_callbacks *cb = &c->callbacks;
+    const char *missing = NULL;
+    if (role == COORD_COLLECTOR) {
+        missing = cb->deal_with_collector_send_data == NULL      ? "collector_send_data"
+                  : cb->deal_with_collector_judge_finish == NULL ? "collector_judge_finish"
+                  : cb->deal_with_collector_finish_task == NULL  ? "collector_finish_task"
+                                                                 : NULL;
+    } else {
+        missing = cb->deal_with_learner_get_data == NULL       ? "learner_get_data"
+                  : cb->deal_with_learner_send_info == NULL    ? "learner_send_info"
+                  : cb->deal_with_learner_judge_finish == NULL ? "learner_judge_finish"
+                  : cb->deal_with_learner_finish_task == NULL  ? "learner_finish_task"
+                                                               : NULL;
+    }
+    if (missing == NULL) {
+        return COORD_OK;
+    }
+    return coordi_fail(err, COORD_ERR_ARG, "%s task: the callback deal_with_%s is NULL",
+                       coord_role_str(role), missing);
+}
+
+static void run_send(coordi_op *op)
+{
+    coordi_send_op *send = (coordi_send_op *)op;
+    CommCoordinator *c = op->object;
+    coord_error err;
+    coord_status rc = check_callbacks(c, send->kind->role, &err);
+    if (rc == COORD_OK && c->phase != COORDI_PHASE_RUNNING) {
+        rc = coordi_fail(&err, COORD_ERR_STATE, "send: the coordinator is %s",
+                         c->phase < COORDI_PHASE_RUNNING ? "not started" : "closed");
+    }
+    if (rc == COORD_OK) {
+        rc = coordi_run_create(c, send->kind, send->task, send->post ? NULL : send, &err);
+    }
+    if (rc != COORD_OK || send->post) {
+        coordi_op_finish(op, rc, rc == COORD_OK ? NULL : &err);
+    }
+}
+
+static void release_send(coordi_op *op)
+{
+    coordi_free((char *)(uintptr_t)((coordi_send_op *)op)->task.ptr);
+    release_c(op);
+}
+
+static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_text task,
+                         bool post, char *worker_id, coord_error *err)
+{
+    const char *what = post ? "post" : "send";
+    coord_status rc;
+    coordi_send_op *op =
+        make_op(c, sizeof *op, run_send, !post, NULL, what, err, &rc);
+    if (op == NULL) {
+        return rc;
+    }
+    op->op.release = release_send;
+    op->kind = kind;
+    op->post = post;
+    op->task = (coord_text){coordi_memdup(task.ptr, task.len), task.len};
+    if (op->task.ptr == NULL) {
+        coordi_op_discard(&op->op);
+        return coordi_fail_nomem(err, what);
+    }
+    int64_t queue_ms = c->config.queue_timeout_ms;
+    int64_t wait_ms = post           ? COORDI_OP_PATIENCE_MS
+                      : queue_ms > 0 ? queue_ms + c->config.start_timeout_ms + GRACE_MS
+                                     : INT64_MAX / 4; /* the host chose no limit */
+    rc = coordi_op_wait(&op->op, wait_ms, what, err);
+    if (rc == COORD_OK && worker_id != NULL) {
+        memcpy(worker_id, op->worker_id, COORD_ID_SIZE);
+    }
+    coordi_op_unref(&op->op);
+    return rc;
+}
+
+coord_status comm_coordinator_send_collector_task(CommCoordinator *c, coord_text task,
+                                                  char worker_id[COORD_ID_SIZE],
+                                                  coord_error *err)
+{
+    return give(c, &coordi_collector_run, task, false, worker_id, err);
+}
+
+coord_status comm_coordinator_send_learner_task(CommCoordinator *c, coord_text task,
+                                                char worker_id[COORD_ID_SIZE],
+                                                coord_error *err)
+{
+    return give(c, &coordi_learner_run, task, false, worker_id, err);
+}
+
+coord_status comm_coordinator_post_collector_task(CommCoordinator *c, coord_text task,
+                                                  coord_error *err)
+{
+    return give(c, &coordi_collector_run, task, true, NULL, err);
+}
+
+coord_status comm_coordinator_post_learner_task(CommCoordinator *c, coord_text task,
+                                                coord_error *err)
+{
+    return give(c, &coordi_learner_run, task, true, NULL, err);
+}
+
+/* ---- calls about one task or buffer ---------------------------------------------------- */
+
+typedef struct name_op {
+    coordi_op op;
+    char *name; /* owned; NULL: none */
+} name_op;
+
+static void release_name(coordi_op *op)
+{
+    coordi_free(((name_op *)op)->name);
+    release_c(op);
+}
+
+static name_op *make_name_op(CommCoordinator *c, void (*run)(coordi_op *), const char *name,
+                             bool waits, const char *what, coord_error *err,
+                             coord_status *status)
+{
+    name_op *op = make_op(c, sizeof *op, run, waits, c, what, err, status);
+    if (op == NULL) {
+        return NULL;
+    }
+    op->op.release = release_name;
+    op->name = name == NULL ? NULL : coordi_strdup(name);
+    if (name != NULL && op->name == NULL) {
+        coordi_op_discard(&op->op);
+        *status = coordi_fail_nomem(err, what);
+        return NULL;
+    }
+    return op;
+}
+
+static void run_cancel(coordi_op *op)
+{
+    CommCoordinator *c = op->object;
+    const char *id = ((name_op *)op)->name;
+    coordi_run *run = coordi_map_get(&c->runs, id);
+    coord_error err;
+    if (run == NULL) {
+        coord_status rc =
+            coordi_fail(&err, COORD_ERR_NOT_FOUND, "cancel: no task '%.100s' runs", id);
+        coordi_op_finish(op, rc, &err);
+        return;
+    }
+    (void)coordi_fail(&err, COORD_ERR_CANCELED, "task '%.100s': canceled", id);
+    coordi_run_stop(run, COORDI_EVENT_STOP, &err);
+    coordi_op_finish(op, COORD_OK, NULL);
+}
+
+coord_status comm_coordinator_cancel_task(CommCoordinator *c, const char *task_id,
+                                          coord_error *err)
+{
+    if (task_id == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG, "cancel: task_id is required");
+    }
+    coord_status rc;
+    name_op *op = make_name_op(c, run_cancel, task_id, false, "cancel", err, &rc);
+    return op == NULL ? rc : finish_call(&op->op, COORDI_OP_PATIENCE_MS, "cancel", err);
+}
+
+static bool same_buffer(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static void run_data_ready(coordi_op *op)
+{
+    CommCoordinator *c = op->object;
+    size_t at = 0;
+    for (coordi_run *run = coordi_map_next(&c->runs, &at); run != NULL;
+         run = coordi_map_next(&c->runs, &at)) {
+        if (run->kind->role != COORD_LEARNER ||
+            !same_buffer(run->buffer_id, ((name_op *)op)->name)) {
+            continue;
+        }
+        if (run->state == COORDI_STATE_WAITING) {
+            run->pause_ms = 0;
+            coordi_timer_in(c->loop, &run->timer, 0);
+        } else if (run->state == COORDI_STATE_SAMPLING) {
+            run->ready = true;
+        }
+    }
+    coordi_op_finish(op, COORD_OK, NULL);
+}
+
+coord_status comm_coordinator_data_ready(CommCoordinator *c, const char *buffer_id,
+                                         coord_error *err)
+{
+    coord_status rc;
+    name_op *op = make_name_op(c, run_data_ready, buffer_id, false, "data_ready", err, &rc);
+    return op == NULL ? rc : finish_call(&op->op, COORDI_OP_PATIENCE_MS, "data_ready", err);
+}
+
+/* ---- waiting --------------------------------------------------------------------------- */
+
+static void run_wait(coordi_op *op)
+{
+    CommCoordinator *c = op->object;
+    if (c->runs.count == 0) {
+        coordi_op_finish(op, COORD_OK, NULL);
+    } else {
+        coordi_list_append(&c->await_empty, &op->link);
+    }
+}
+
+coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_error *err)
+{
+    coord_status rc;
+    coordi_op *op = make_op(c, sizeof *op, run_wait, true, c, "wait", err, &rc);
+    return op == NULL ? rc : finish_call(op, wait_ms, "wait", err);
+}
+
+static void run_wait_task(coordi_op *op)
+{
+    CommCoordinator *c = op->object;
+    coordi_run *run = coordi_map_get(&c->runs, ((name_op *)op)->name);
+    if (run == NULL) {
+        coordi_op_finish(op, COORD_OK, NULL);
+    } else {
+        coordi_list_append(&run->await_end, &op->link);
+    }
+}
+
+coord_status comm_coordinator_wait_task(CommCoordinator *c, const char *task_id,
+                                        int64_t wait_ms, coord_error *err)
+{
+    if (task_id == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG, "wait_task: task_id is required");
+    }
+    coord_status rc;
+    name_op *op = make_name_op(c, run_wait_task, task_id, true, "wait_task", err, &rc);
+    return op == NULL ? rc : finish_call(&op->op, wait_ms, "wait_task", err);
+}
+
+/* ---- looking --------------------------------------------------------------------------- */
+
+typedef struct status_op {
+    coordi_op op;
+    char *text; /* owned until the caller has it */
+} status_op;
+
+static void release_status(coordi_op *op)
+{
+    coordi_free(((status_op *)op)->text);
+    release_c(op);
+}
+
+static void run_status(coordi_op *op)
+{
+    status_op *status = (status_op *)op;
+    status->text = coordi_coordinator_status(op->object);
+    coordi_op_finish(op, status->text == NULL ? COORD_ERR_NOMEM : COORD_OK, NULL);
+}
+
+coord_status comm_coordinator_status(CommCoordinator *c, char **ret, coord_error *err)
+{
+    if (ret == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG, "status: ret is required");
+    }
+    coord_status rc;
+    status_op *op = make_op(c, sizeof *op, run_status, false, NULL, "status", err, &rc);
+    if (op == NULL) {
+        return rc;
+    }
+    op->op.release = release_status;
+    rc = coordi_op_wait(&op->op, COORDI_OP_PATIENCE_MS, "status", err);
+    if (rc == COORD_OK) {
+        *ret = op->text;
+        op->text = NULL;
+    }
+    coordi_op_unref(&op->op);
+    return rc;
+}
+
+uint16_t comm_coordinator_port(const CommCoordinator *c)
+{
+    return (uint16_t)atomic_load(&c->port);
+}
+
+const char *comm_coordinator_host(const CommCoordinator *c)
+{
+    return c->config.host;
+}

@@ -1,0 +1,285 @@
+/* The inside of a CommCoordinator. See coord/comm_coordinator.h for its public face.
+ *
+ * Vocabulary
+ *   member  a worker of the membership, connected or not (member.c)
+ *   run     a task of the host on its way through its states, from send or post to its last
+ *           callback (run.c; the tables are in collector_run.c and learner_run.c)
+ *   request one task in the sense of the wire: a run makes many
+ *   lane    where the callbacks of one run are called, one after the other (callback.c)
+ *
+ * Everything here belongs to the loop thread, but for what is marked otherwise. */
+#ifndef COORDI_COORDINATOR_COORDINATOR_H
+#define COORDI_COORDINATOR_COORDINATOR_H
+
+#include "base/map.h"
+#include "codec/out.h"
+#include "coord/comm_coordinator.h"
+#include "coordinator/config.h"
+#include "env/lane.h"
+#include "env/op.h"
+#include "interaction/master.h"
+
+typedef struct coordi_member coordi_member;
+typedef struct coordi_run coordi_run;
+typedef struct coordi_send_op coordi_send_op;
+
+enum { COORDI_ROLES = 2 };
+
+/* ---- the coordinator ------------------------------------------------------------------- */
+
+typedef enum coordi_phase {
+    COORDI_PHASE_CREATED, /* start() may be called, also again after it failed */
+    COORDI_PHASE_STARTING,
+    COORDI_PHASE_RUNNING,
+    COORDI_PHASE_CLOSING,
+    COORDI_PHASE_CLOSED
+} coordi_phase;
+
+typedef struct coordi_counters {
+    uint64_t accepted; /* tasks */
+    uint64_t finished;
+    uint64_t failed;
+    uint64_t requests; /* to workers */
+    uint64_t dropped_events;
+    uint64_t workers_lost;
+} coordi_counters;
+
+struct CommCoordinator {
+    atomic_size_t refs;
+    coord_loop *loop; /* a reference */
+    bool owns_loop;
+    coordi_config config;
+    comm_coordinator_callbacks callbacks;
+    coord_resource_policy policy;
+    coordi_log log;
+    atomic_uint port;
+    atomic_bool dead; /* destroyed: no callback begins any more */
+
+    coordi_phase phase;
+    coord_master *master; /* NULL unless started */
+    coordi_executor *executor;
+    coordi_lane *lane; /* for runs that have none (any more) */
+    coord_resource_manager *resources;
+    coordi_map members[COORDI_ROLES]; /* by id */
+    coordi_map runs;                  /* by task id; queued ones, too */
+    coordi_link queues[COORDI_ROLES]; /* runs that wait for a worker, oldest first */
+    size_t queued;
+    coordi_counters counters;
+
+    coordi_timer start_deadline;
+    coordi_timer close_deadline;
+    coordi_link await_start; /* ops */
+    coordi_link await_empty;
+    coordi_link await_close;
+    coordi_job destroy_job;
+};
+
+CommCoordinator *coordi_coordinator_ref(CommCoordinator *c);
+void coordi_coordinator_unref(CommCoordinator *c);
+
+/* lifecycle.c */
+coord_status coordi_coordinator_begin(CommCoordinator *c, coord_error *err);
+void coordi_coordinator_begin_close(CommCoordinator *c);
+void coordi_coordinator_tear_down(CommCoordinator *c);
+/* A member has become ready, or a run or member has gone: is anybody waiting for that? */
+void coordi_coordinator_check(CommCoordinator *c);
+/* Gives free workers to the runs that wait longest. */
+void coordi_coordinator_pump(CommCoordinator *c, coord_role role);
+
+/* status.c: yours (coordi_free); NULL: no memory. */
+char *coordi_coordinator_status(CommCoordinator *c);
+
+/* ---- members --------------------------------------------------------------------------- */
+
+typedef enum coordi_member_state {
+    COORDI_MEMBER_AWAY,       /* not connected; the timer brings the next attempt */
+    COORDI_MEMBER_CONNECTING,
+    COORDI_MEMBER_ASKING,     /* for its resources: it comes into the pool with them */
+    COORDI_MEMBER_FREE,
+    COORDI_MEMBER_WORKING,    /* for its run */
+    COORDI_MEMBER_RECOVERING, /* closes what a failed run left behind */
+    COORDI_MEMBER_LEAVING,    /* disconnects, for the coordinator closes */
+    COORDI_MEMBER_GONE
+} coordi_member_state;
+
+struct coordi_member {
+    CommCoordinator *c;
+    coordi_config_worker worker; /* role, id, host, port */
+    coordi_member_state state;
+    coord_connection *connection; /* NULL while AWAY or GONE */
+    char previous_token[COORDI_TOKEN_SIZE];
+    coord_task *task;   /* its own request (resource, close); NULL: none */
+    coordi_run *run;    /* works for it, or waits for its release; NULL: none */
+    char *resource;     /* what it said last that it has; JSON, owned */
+    bool leaving;       /* to be disconnected as soon as it is idle */
+    coordi_timer retry;
+    int64_t pause_ms;   /* before the next attempt; grows */
+    int64_t away_since_ms;
+    coord_error why;    /* what went wrong last; status COORD_OK: nothing */
+};
+
+const char *coordi_member_state_str(coordi_member_state state);
+coord_status coordi_member_add(CommCoordinator *c, const coordi_config_worker *worker,
+                               coord_error *err);
+void coordi_member_free(coordi_member *m);
+void coordi_member_connect(coordi_member *m);
+/* Its run is over. Released: back to the pool with fresh resources, then the run gets
+ * COORDI_EVENT_RELEASED. Recovered: the same after a request of the name `close_name`
+ * (NULL: none), and the run, which has let go of it, is not told. `busy`: it still works. */
+void coordi_member_release(coordi_member *m);
+void coordi_member_recover(coordi_member *m, const char *close_name, bool busy);
+/* Disconnects, politely if it is idle. It becomes GONE, at once or soon. */
+void coordi_member_leave(coordi_member *m);
+/* Drops it without a word. */
+void coordi_member_drop(coordi_member *m, const coord_error *why);
+bool coordi_member_is_ready(const coordi_member *m);
+
+/* ---- runs ------------------------------------------------------------------------------ */
+
+typedef enum coordi_state {
+    COORDI_STATE_NONE, /* in a table: this event means nothing in this state */
+    COORDI_STATE_QUEUED,
+    COORDI_STATE_STARTING,  /* request: start */
+    COORDI_STATE_ASKING,    /* request: data, or get_data */
+    COORDI_STATE_PAUSING,   /* after a failed request */
+    COORDI_STATE_SENDING,   /* callback: send_data */
+    COORDI_STATE_SAMPLING,  /* callback: get_data */
+    COORDI_STATE_WAITING,   /* the host has no data yet */
+    COORDI_STATE_LEARNING,  /* request: learn */
+    COORDI_STATE_JUDGING,   /* callback: judge_finish (and send_info) */
+    COORDI_STATE_CLOSING,   /* request: close */
+    COORDI_STATE_RELEASING, /* the worker goes back to the pool */
+    COORDI_STATE_FINISHING, /* callback: finish_task */
+    COORDI_STATE_FAILING,   /* callback: task_fail */
+    COORDI_STATE_ENDED,
+    COORDI_STATE_COUNT
+} coordi_state;
+
+typedef enum coordi_event_kind {
+    COORDI_EVENT_ASSIGNED, /* a worker is there */
+    COORDI_EVENT_ACCEPTED, /* the start request has completed */
+    COORDI_EVENT_SAMPLE,   /* a collector's data */
+    COORDI_EVENT_INFO,     /* a collector's progress */
+    COORDI_EVENT_WANT,     /* a learner wants a batch */
+    COORDI_EVENT_LEARNED,
+    COORDI_EVENT_CLOSED,   /* the close request has ended, well or not */
+    COORDI_EVENT_RETRY,    /* the request failed at the worker; another may not */
+    COORDI_EVENT_BROKEN,   /* ... for good; or a callback failed */
+    COORDI_EVENT_LOST,     /* the worker is gone */
+    COORDI_EVENT_STOP,     /* cancel, close, or too long in the queue */
+    COORDI_EVENT_YES,      /* the callback has returned */
+    COORDI_EVENT_NO,
+    COORDI_EVENT_AGAIN,
+    COORDI_EVENT_DUE,      /* the pause is over */
+    COORDI_EVENT_RELEASED, /* the worker is in the pool again, or given up */
+    COORDI_EVENT_TOLD,     /* the last callback has returned */
+    COORDI_EVENT_COUNT
+} coordi_event_kind;
+
+/* What an event does in a state. The state changes first, then act() runs. */
+typedef struct coordi_rule {
+    coordi_state next;
+    void (*act)(coordi_run *run);
+} coordi_rule;
+
+/* One kind of task: a table and its words on the wire. */
+typedef struct coordi_run_kind {
+    coord_role role;
+    const char *start_name; /* of the requests */
+    const char *ask_name;
+    const char *close_name;
+    const char *id_key; /* what the worker's id is called in the task */
+    const coordi_rule (*rules)[COORDI_EVENT_COUNT];
+    /* What a completed ask or learn request means. */
+    coordi_event_kind (*read)(coordi_run *run, coord_text result);
+} coordi_run_kind;
+
+struct coordi_run {
+    size_t refs;
+    CommCoordinator *c; /* a reference */
+    const coordi_run_kind *kind;
+    coordi_state state;
+    char *id;   /* owned */
+    char *task; /* the host's text; owned */
+    size_t task_len;
+    uint32_t attempt;
+    uint64_t sequence; /* of the request under way, or the last */
+    coordi_link queue;
+    int64_t since_ms; /* of the state */
+
+    coordi_member *member;           /* NULL: none (any more) */
+    char worker_id[COORD_ID_SIZE]; /* who it is or was */
+    coord_task *request; /* under way, or the last: callbacks read its result */
+    uint32_t failures;   /* requests failed in a row */
+    coordi_timer timer;  /* queue timeout, pause, wait for data */
+    int64_t pause_ms;
+    coord_error why; /* of a failure */
+
+    coordi_send_op *send; /* whoever waits in send_*; NULL: nobody, or told */
+    bool accepted;        /* by the worker */
+    bool close_sent;
+    coordi_link await_end; /* ops */
+
+    coordi_lane *lane;
+    coordi_job start_job; /* callback jobs: on the lane, then back on the loop */
+    coordi_job job;
+    coordi_job end_job;
+    coordi_event_kind (*call)(coordi_run *run); /* what `job` does on the lane */
+    coordi_event_kind returned;
+    coord_error call_why; /* with COORDI_EVENT_BROKEN */
+    bool ready; /* data_ready came while the host was looking */
+
+    /* What callbacks are told; filled in on the loop, read on the lane. */
+    char *buffer_id; /* owned; NULL: none */
+    char *data_id;   /* owned */
+    coord_text info;
+    int64_t batch_size;
+    int64_t learner_iter;
+    coord_out out;
+    char *result; /* of the close request; owned */
+    size_t result_len;
+};
+
+/* A send_* or post_* on its way to the loop. */
+struct coordi_send_op {
+    coordi_op op;
+    const coordi_run_kind *kind;
+    coord_text task;               /* the caller's: it waits until the op has run */
+    char worker_id[COORD_ID_SIZE]; /* out */
+    bool post;
+};
+
+extern const coordi_run_kind coordi_collector_run;
+extern const coordi_run_kind coordi_learner_run;
+
+const char *coordi_state_str(coordi_state state);
+/* Queues a task of the host. */
+coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
+                               coord_text task, coordi_send_op *send,
+                               coord_error *err);
+void coordi_run_dispatch(coordi_run *run, coordi_event_kind event);
+/* STOP, LOST or BROKEN, and why. */
+void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error *why);
+void coordi_run_unref(coordi_run *run);
+
+/* Actions that both kinds use. */
+void coordi_run_send_start(coordi_run *run);
+void coordi_run_started(coordi_run *run);
+void coordi_run_send_ask(coordi_run *run);
+void coordi_run_pause(coordi_run *run);
+void coordi_run_send_close(coordi_run *run);
+void coordi_run_release(coordi_run *run);
+void coordi_run_finish(coordi_run *run);
+void coordi_run_fail(coordi_run *run);
+void coordi_run_end(coordi_run *run);
+/* Sends a request; `body` is taken over, NULL: no memory. */
+void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout_ms);
+/* Copies the member `key` of `from`; keeps *to when there is none. False: no memory. */
+bool coordi_run_read_text(coord_text from, const char *key, char **to);
+
+/* callback.c: where host functions are called. */
+void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run));
+void coordi_run_call_started(coordi_run *run);
+void coordi_run_call_end(coordi_run *run);
+
+#endif

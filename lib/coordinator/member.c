@@ -1,0 +1,358 @@
+/* Workers of the membership: connected, asked for their resources, put into the pool, and
+ * brought back when they are lost, for as long as the coordinator runs.
+ *
+ *   AWAY -> CONNECTING -> ASKING -> FREE <-> WORKING -> ASKING ...
+ *                                     WORKING -> RECOVERING -> ASKING
+ * Any failure leads to AWAY, and from there the timer brings the next attempt. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/json.h"
+#include "coordinator/coordinator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PAUSE_FIRST_MS = 100,
+    PAUSE_EAGER_MS = 1000,   /* longest while start still waits, or soon after a loss */
+    PAUSE_LONGEST_MS = 30000 /* later on */
+};
+
+static void on_retry(coordi_timer *timer);
+static void ask(coordi_member *m);
+
+const char *coordi_member_state_str(coordi_member_state state)
+{
+    static const char *const NAME[] = {
+        [COORDI_MEMBER_AWAY] = "away",       [COORDI_MEMBER_CONNECTING] = "connecting",
+        [COORDI_MEMBER_ASKING] = "asking",   [COORDI_MEMBER_FREE] = "free",
+        [COORDI_MEMBER_WORKING] = "working", [COORDI_MEMBER_RECOVERING] = "recovering",
+        [COORDI_MEMBER_LEAVING] = "leaving", [COORDI_MEMBER_GONE] = "gone",
+    };
+    return NAME[state];
+}
+
+bool coordi_member_is_ready(const coordi_member *m)
+{
+    return m->state == COORDI_MEMBER_FREE || m->state == COORDI_MEMBER_WORKING ||
+           m->state == COORDI_MEMBER_RECOVERING;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+coord_status coordi_member_add(CommCoordinator *c, const coordi_config_worker *worker,
+                               coord_error *err)
+{
+    coordi_member *m = coordi_zalloc(sizeof *m);
+    if (m == NULL || !coordi_map_put(&c->members[worker->role], worker->id, m)) {
+        coordi_free(m);
+        return coordi_fail_nomem(err, "worker");
+    }
+    m->c = c;
+    m->worker = *worker;
+    m->retry.fire = on_retry;
+    m->away_since_ms = coordi_now(c->loop);
+    return COORD_OK;
+}
+
+static void forget_task(coordi_member *m)
+{
+    if (m->task != NULL) {
+        coord_error why;
+        m->task->listener = NULL;
+        (void)coordi_fail(&why, COORD_ERR_CANCELED, "nobody waits for it any more");
+        coordi_task_fail(m->task, &why);
+        coord_task_unref(m->task);
+        m->task = NULL;
+    }
+}
+
+static void forget_connection(coordi_member *m, const coord_error *why)
+{
+    if (m->connection != NULL) {
+        coord_connection *connection = m->connection;
+        memcpy(m->previous_token, connection->token, sizeof m->previous_token);
+        m->connection = NULL;
+        connection->on_lost = NULL;
+        coordi_connection_drop(connection, why);
+        coordi_connection_unref(connection);
+    }
+}
+
+void coordi_member_free(coordi_member *m)
+{
+    coord_error why;
+    (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
+    coordi_member_drop(m, &why);
+    coordi_free(m->resource);
+    coordi_free(m);
+}
+
+/* Out of the pool, off the wire; its run, if it has one, hears of it. */
+static void detach(coordi_member *m, const coord_error *why)
+{
+    coordi_run *run = m->run;
+    (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);
+    coordi_timer_stop(m->c->loop, &m->retry);
+    m->run = NULL;
+    m->why = *why;
+    if (run != NULL) {
+        run->member = NULL;
+        if (run->state == COORDI_STATE_RELEASING) {
+            coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
+        } else {
+            coordi_run_stop(run, COORDI_EVENT_LOST, why);
+        }
+    }
+    forget_task(m);
+    forget_connection(m, why);
+}
+
+/* Lost, or of no use: tries again later. */
+static void go_away(coordi_member *m, const coord_error *why)
+{
+    coord_error told = *why; /* may belong to what goes now */
+    int64_t now = coordi_now(m->c->loop);
+    bool was_ready = coordi_member_is_ready(m);
+    bool closing = m->c->phase == COORDI_PHASE_CLOSING;
+
+    if (was_ready) {
+        m->away_since_ms = now;
+        m->pause_ms = 0;
+        m->c->counters.workers_lost++;
+        COORDI_LOG(&m->c->log, COORD_LOG_WARN, "worker lost worker=%s role=%s why=\"%s\"",
+                   m->worker.id, coord_role_str(m->worker.role), told.text);
+    }
+    m->state = closing ? COORDI_MEMBER_GONE : COORDI_MEMBER_AWAY;
+    detach(m, &told);
+    if (!closing) {
+        bool eager = now - m->away_since_ms < m->c->config.max_retry_ms;
+        int64_t longest = eager ? PAUSE_EAGER_MS : PAUSE_LONGEST_MS;
+        m->pause_ms = m->pause_ms == 0 ? PAUSE_FIRST_MS : m->pause_ms * 2;
+        m->pause_ms = m->pause_ms < longest ? m->pause_ms : longest;
+        coordi_timer_in(m->c->loop, &m->retry, m->pause_ms);
+    }
+    coordi_coordinator_check(m->c);
+}
+
+void coordi_member_drop(coordi_member *m, const coord_error *why)
+{
+    if (m->state != COORDI_MEMBER_GONE) {
+        m->state = COORDI_MEMBER_GONE;
+        detach(m, why);
+    }
+}
+
+/* ---- connecting ------------------------------------------------------------------------ */
+
+static void on_lost(coord_connection *connection, const coord_error *why, void *arg)
+{
+    (void)connection;
+    go_away(arg, why);
+}
+
+static void on_connected(coord_connection *connection, const coord_error *failure,
+                         coord_text data, void *arg)
+{
+    coordi_member *m = arg;
+    (void)connection;
+    (void)data;
+    if (failure != NULL) {
+        go_away(m, failure);
+        return;
+    }
+    m->previous_token[0] = '\0';
+    ask(m);
+}
+
+void coordi_member_connect(coordi_member *m)
+{
+    coord_connection_options options;
+    coord_error err;
+    coord_connection_options_init(&options, sizeof options);
+    options.id = m->worker.id;
+    options.host = m->worker.host;
+    options.port = m->worker.port;
+
+    m->state = COORDI_MEMBER_CONNECTING;
+    coord_status rc = coordi_connection_create(
+        m->c->master, &options, m->previous_token[0] == '\0' ? NULL : m->previous_token,
+        &m->connection, &err);
+    if (rc == COORD_OK) {
+        (void)snprintf(m->connection->key, sizeof m->connection->key, "%s/%s",
+                       coord_role_str(m->worker.role), m->worker.id);
+        m->connection->connect_retries = 0; /* our own pauses grow */
+        m->connection->on_lost = on_lost;
+        m->connection->on_lost_arg = m;
+        rc = coordi_connection_connect(m->connection, (coord_text){NULL, 0}, on_connected, m,
+                                       &err);
+    }
+    if (rc != COORD_OK) {
+        go_away(m, &err);
+    }
+}
+
+static void on_retry(coordi_timer *timer)
+{
+    coordi_member_connect(COORDI_ITEM(timer, coordi_member, retry));
+}
+
+/* ---- requests of its own --------------------------------------------------------------- */
+
+static void send(coordi_member *m, const char *name, int64_t timeout_ms,
+                 coordi_task_listener_fn *listener)
+{
+    coordi_buf body = {0};
+    coord_error err;
+    coordi_buf_addf(&body, "{\"name\": \"%s\"}", name);
+    coord_status rc = body.failed ? coordi_fail_nomem(&err, "request") : COORD_OK;
+    if (rc == COORD_OK) {
+        rc = coordi_task_create(m->connection, (coord_text){body.ptr, body.len}, &m->task,
+                                &err);
+    }
+    coordi_buf_done(&body);
+    if (rc == COORD_OK) {
+        m->task->listener = listener;
+        m->task->listener_arg = m;
+        rc = coordi_task_start(m->task, timeout_ms, &err);
+    }
+    if (rc != COORD_OK) {
+        go_away(m, &err);
+    }
+}
+
+/* The request has ended: lets go of it, and tells whether the worker is of use. */
+static bool settled(coordi_member *m, coord_task *task)
+{
+    coord_error why = task->error;
+    m->task = NULL;
+    if (coord_task_get_status(task) == COORD_TASK_COMPLETED ||
+        why.status == COORD_ERR_TASK) {
+        return true;
+    }
+    coord_task_unref(task);
+    if (why.status != COORD_ERR_LOST) { /* else its connection tells us */
+        go_away(m, &why);
+    }
+    return false;
+}
+
+static coord_status keep_resource(coordi_member *m, const coord_task *task, coord_error *err)
+{
+    coord_text result = coord_task_result(task);
+    bool completed = coord_task_get_status(task) == COORD_TASK_COMPLETED;
+    char *copy = completed ? coordi_memdup(result.ptr, result.len) : coordi_strdup("{}");
+    if (copy == NULL) {
+        return coordi_fail_nomem(err, "worker");
+    }
+    coordi_free(m->resource);
+    m->resource = copy;
+    return coord_resource_manager_update(m->c->resources, m->worker.role, m->worker.id,
+                                         coord_text_of(copy), err);
+}
+
+static void on_resource(coord_task *task, void *arg)
+{
+    coordi_member *m = arg;
+    coord_error err;
+    if (!coordi_task_is_settled(task) || !settled(m, task)) {
+        return;
+    }
+    coord_status rc = keep_resource(m, task, &err);
+    coord_task_unref(task);
+    if (rc != COORD_OK) {
+        go_away(m, &err);
+        return;
+    }
+    COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker ready worker=%s role=%s resource=%.200s",
+               m->worker.id, coord_role_str(m->worker.role), m->resource);
+    coordi_run *run = m->run;
+    m->state = COORDI_MEMBER_FREE;
+    m->run = NULL;
+    m->pause_ms = 0;
+    m->why.status = COORD_OK;
+    if (run != NULL) {
+        run->member = NULL;
+        coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
+    }
+    if (m->leaving && m->state == COORDI_MEMBER_FREE) {
+        coordi_member_leave(m);
+        return;
+    }
+    coordi_coordinator_check(m->c);
+    coordi_coordinator_pump(m->c, m->worker.role);
+}
+
+static void ask(coordi_member *m)
+{
+    if (m->leaving) {
+        coordi_member_leave(m);
+        return;
+    }
+    m->state = COORDI_MEMBER_ASKING;
+    send(m, "resource", m->c->config.request_timeout_ms, on_resource);
+}
+
+void coordi_member_release(coordi_member *m)
+{
+    m->state = COORDI_MEMBER_RECOVERING; /* still its run's, until the pool has it */
+    send(m, "resource", m->c->config.request_timeout_ms, on_resource);
+}
+
+static void on_recovered(coord_task *task, void *arg)
+{
+    coordi_member *m = arg;
+    if (!coordi_task_is_settled(task) || !settled(m, task)) {
+        return;
+    }
+    coord_task_unref(task);
+    if (m->leaving) {
+        coordi_member_leave(m);
+    } else {
+        send(m, "resource", m->c->config.request_timeout_ms, on_resource);
+    }
+}
+
+void coordi_member_recover(coordi_member *m, const char *close_name, bool busy)
+{
+    m->state = COORDI_MEMBER_RECOVERING;
+    if (m->leaving && (busy || close_name == NULL)) {
+        coordi_member_leave(m);
+    } else if (close_name != NULL) {
+        send(m, close_name, m->c->config.start_timeout_ms, on_recovered);
+    } else {
+        send(m, "resource", m->c->config.request_timeout_ms, on_resource);
+    }
+}
+
+/* ---- leaving --------------------------------------------------------------------------- */
+
+static void on_disconnected(coord_connection *connection, const coord_error *failure,
+                            coord_text data, void *arg)
+{
+    coordi_member *m = arg;
+    coord_error why;
+    (void)connection;
+    (void)failure;
+    (void)data;
+    (void)coordi_fail(&why, COORD_ERR_CLOSED, "disconnected");
+    coordi_member_drop(m, &why);
+    coordi_coordinator_check(m->c);
+}
+
+void coordi_member_leave(coordi_member *m)
+{
+    coord_error why;
+    m->leaving = true;
+    forget_task(m);
+    (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);
+    if (m->connection != NULL && m->run == NULL &&
+        coordi_connection_disconnect(m->connection, (coord_text){NULL, 0}, on_disconnected,
+                                     m, &why) == COORD_OK) {
+        m->state = COORDI_MEMBER_LEAVING;
+        return;
+    }
+    (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
+    coordi_member_drop(m, &why);
+    coordi_coordinator_check(m->c);
+}

@@ -1,0 +1,467 @@
+/* What both kinds of task have in common: the queue, requests to the worker, the ends.
+ *
+ * A run lives from coordi_run_create() to COORDI_STATE_ENDED, and its memory until the last
+ * callback job that was on its way has come back. dispatch() looks the event up in the
+ * kind's table; an event that the state does not know comes too late and is dropped. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/json.h"
+#include "coordinator/coordinator.h"
+
+#include <string.h>
+
+static void on_request(coord_task *task, void *arg);
+static void on_timer(coordi_timer *timer);
+
+const char *coordi_state_str(coordi_state state)
+{
+    static const char *const NAME[COORDI_STATE_COUNT] = {
+        [COORDI_STATE_NONE] = "none",           [COORDI_STATE_QUEUED] = "queued",
+        [COORDI_STATE_STARTING] = "starting",   [COORDI_STATE_ASKING] = "asking",
+        [COORDI_STATE_PAUSING] = "pausing",     [COORDI_STATE_SENDING] = "sending",
+        [COORDI_STATE_SAMPLING] = "sampling",   [COORDI_STATE_WAITING] = "waiting",
+        [COORDI_STATE_LEARNING] = "learning",   [COORDI_STATE_JUDGING] = "judging",
+        [COORDI_STATE_CLOSING] = "closing",     [COORDI_STATE_RELEASING] = "releasing",
+        [COORDI_STATE_FINISHING] = "finishing", [COORDI_STATE_FAILING] = "failing",
+        [COORDI_STATE_ENDED] = "ended",
+    };
+    return NAME[state];
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static coord_status check_task(CommCoordinator *c, coord_text task, char **id,
+                               coord_error *err)
+{
+    coordi_json_member got = {.key = "task_id"};
+    char text[COORD_ID_SIZE];
+    coord_error why;
+
+    if (coordi_json_get_many(task, &got, 1, &why) != COORD_OK) {
+        return coordi_fail_because(err, COORD_ERR_FORMAT, &why,
+                                   "task: must be a well-formed JSON object");
+    }
+    if (coordi_json_string(got.value, text, sizeof text) != COORD_OK || text[0] == '\0') {
+        return coordi_json_fail(err, COORD_ERR_ARG, "task_id",
+                                "a string of 1 to 255 bytes without NUL", got.value);
+    }
+    if (coordi_map_get(&c->runs, text) != NULL) {
+        return coordi_fail(err, COORD_ERR_EXISTS, "task '%.100s': is queued or runs already",
+                           text);
+    }
+    if (c->queued >= (size_t)c->config.max_queued_tasks) {
+        return coordi_fail(err, COORD_ERR_BUSY,
+                           "task '%.100s': %zu tasks wait already, max_queued_tasks is %lld",
+                           text, c->queued, (long long)c->config.max_queued_tasks);
+    }
+    *id = coordi_strdup(text);
+    return *id == NULL ? coordi_fail_nomem(err, "task") : COORD_OK;
+}
+
+static coord_status allocate(CommCoordinator *c, coord_text task, coordi_run **ret,
+                             coord_error *err)
+{
+    coordi_run *run = coordi_zalloc(sizeof *run);
+    if (run == NULL) {
+        return coordi_fail_nomem(err, "task");
+    }
+    run->refs = 1;
+    run->c = coordi_coordinator_ref(c);
+    coord_status rc = check_task(c, task, &run->id, err);
+    if (rc == COORD_OK) {
+        run->task = coordi_memdup(task.ptr, task.len);
+        run->task_len = task.len;
+        if (run->task == NULL || !coordi_map_put(&c->runs, run->id, run)) {
+            rc = coordi_fail_nomem(err, "task");
+        }
+    }
+    if (rc != COORD_OK) {
+        coordi_run_unref(run);
+        return rc;
+    }
+    *ret = run;
+    return COORD_OK;
+}
+
+coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
+                               coord_text task, coordi_send_op *send, coord_error *err)
+{
+    coordi_run *run;
+    coord_status rc = allocate(c, task, &run, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    run->kind = kind;
+    run->attempt = 1;
+    run->state = COORDI_STATE_QUEUED;
+    run->since_ms = coordi_now(c->loop);
+    run->send = send;
+    run->timer.fire = on_timer;
+    coordi_list_init(&run->await_end);
+    coordi_list_append(&c->queues[kind->role], &run->queue);
+    c->queued++;
+    c->counters.accepted++;
+    if (c->config.queue_timeout_ms > 0) {
+        coordi_timer_in(c->loop, &run->timer, c->config.queue_timeout_ms);
+    }
+    COORDI_LOG(&c->log, COORD_LOG_INFO, "task queued task=%s role=%s", run->id,
+               coord_role_str(kind->role));
+    coordi_coordinator_pump(c, kind->role);
+    return COORD_OK;
+}
+
+void coordi_run_unref(coordi_run *run)
+{
+    if (--run->refs > 0) {
+        return;
+    }
+    coord_task_unref(run->request);
+    coordi_out_done(&run->out);
+    coordi_free(run->result);
+    coordi_free(run->buffer_id);
+    coordi_free(run->data_id);
+    coordi_free(run->task);
+    coordi_free(run->id);
+    coordi_coordinator_unref(run->c);
+    coordi_free(run);
+}
+
+/* ---- events ---------------------------------------------------------------------------- */
+
+void coordi_run_dispatch(coordi_run *run, coordi_event_kind event)
+{
+    const coordi_rule *rule = &run->kind->rules[run->state][event];
+    if (rule->next == COORDI_STATE_NONE) {
+        run->c->counters.dropped_events++;
+        return;
+    }
+    COORDI_LOG(&run->c->log, COORD_LOG_DEBUG,
+               "task %s task=%s worker=%s attempt=%u sequence=%llu",
+               coordi_state_str(rule->next), run->id, run->worker_id, run->attempt,
+               (unsigned long long)run->sequence);
+    run->refs++; /* the action may be the last thing that happens to it */
+    run->state = rule->next;
+    run->since_ms = coordi_now(run->c->loop);
+    rule->act(run);
+    coordi_run_unref(run);
+}
+
+void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error *why)
+{
+    if (run->kind->rules[run->state][event].next != COORDI_STATE_NONE) {
+        run->why = *why;
+    }
+    coordi_run_dispatch(run, event);
+}
+
+static void on_timer(coordi_timer *timer)
+{
+    coordi_run *run = COORDI_ITEM(timer, coordi_run, timer);
+    if (run->state != COORDI_STATE_QUEUED) {
+        coordi_run_dispatch(run, COORDI_EVENT_DUE);
+        return;
+    }
+    coord_error why;
+    (void)coordi_fail(&why, COORD_ERR_TIMEOUT,
+                      "task '%.100s': no %s was free within queue_timeout_s (%g)", run->id,
+                      coord_role_str(run->kind->role),
+                      (double)run->c->config.queue_timeout_ms / 1000.0);
+    coordi_run_stop(run, COORDI_EVENT_STOP, &why);
+}
+
+/* ---- requests -------------------------------------------------------------------------- */
+
+/* True: the worker may still be at it. */
+static bool forget_request(coordi_run *run)
+{
+    coord_task *request = run->request;
+    if (request == NULL || coordi_task_is_settled(request)) {
+        return request != NULL && request->error.status == COORD_ERR_TIMEOUT;
+    }
+    coord_error why;
+    request->listener = NULL;
+    (void)coordi_fail(&why, COORD_ERR_CANCELED, "nobody waits for it any more");
+    coordi_task_fail(request, &why);
+    return true;
+}
+
+/* A request that could not be sent is as broken as one that failed for good. */
+static void broken(coordi_run *run, const coord_error *why)
+{
+    coordi_run_stop(run,
+                    why->status == COORD_ERR_LOST ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN,
+                    why);
+}
+
+void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout_ms)
+{
+    coord_error why;
+    coord_task *task = NULL;
+    coord_status rc = COORD_ERR_NOMEM;
+
+    if (body == NULL) {
+        (void)coordi_fail_nomem(&why, "request");
+    } else {
+        rc = coordi_task_create(run->member->connection, (coord_text){body, len}, &task,
+                                &why);
+        coordi_free(body);
+    }
+    if (rc == COORD_OK) {
+        coord_task_unref(run->request); /* the last one: nobody reads its result any more */
+        run->request = task;
+        run->info = (coord_text){NULL, 0};
+        run->sequence++;
+        run->c->counters.requests++;
+        task->listener = on_request;
+        task->listener_arg = run;
+        rc = coordi_task_start(task, timeout_ms, &why);
+    }
+    if (rc != COORD_OK) {
+        broken(run, &why);
+    }
+}
+
+/* The request failed. A worker that says so is asked again, for some time. */
+static void request_failed(coordi_run *run, const coord_error *why)
+{
+    bool may_pass = why->status == COORD_ERR_TASK || why->status == COORD_ERR_REFUSED ||
+                    why->status == COORD_ERR_BUSY || why->status == COORD_ERR_PROTOCOL;
+    if (run->state == COORDI_STATE_STARTING) {
+        coord_error refused = *why;
+        if (why->status == COORD_ERR_TASK) {
+            refused.status = COORD_ERR_REFUSED;
+        }
+        (void)coordi_fail_because(&refused, refused.status, &refused,
+                                  "task '%.60s': '%.60s' did not start it", run->id,
+                                  run->worker_id);
+        broken(run, &refused);
+        return;
+    }
+    if (run->state == COORDI_STATE_CLOSING && why->status != COORD_ERR_LOST) {
+        coordi_run_dispatch(run, COORDI_EVENT_CLOSED); /* finished all the same */
+        return;
+    }
+    run->failures++;
+    coord_error told;
+    (void)coordi_fail_because(&told, why->status, why,
+                              "task '%.60s' at '%.60s': request failed, %u in a row",
+                              run->id, run->worker_id, run->failures);
+    if (may_pass && run->failures <= (uint64_t)run->c->config.request_retries) {
+        COORDI_LOG(&run->c->log, COORD_LOG_WARN,
+                   "request failed task=%s worker=%s attempt=%u failures=%u why=\"%s\"",
+                   run->id, run->worker_id, run->attempt, run->failures, why->text);
+        coordi_run_dispatch(run, COORDI_EVENT_RETRY);
+    } else {
+        broken(run, &told);
+    }
+}
+
+static void request_completed(coordi_run *run, coord_text result)
+{
+    coordi_event_kind event;
+    switch (run->state) {
+    case COORDI_STATE_STARTING:
+        event = COORDI_EVENT_ACCEPTED;
+        break;
+    case COORDI_STATE_CLOSING:
+        run->result = coordi_memdup(result.ptr, result.len);
+        run->result_len = run->result == NULL ? 0 : result.len;
+        event = COORDI_EVENT_CLOSED;
+        break;
+    default:
+        run->why.status = COORD_OK;
+        event = run->kind->read(run, result);
+        break;
+    }
+    if (event == COORDI_EVENT_RETRY) {
+        coord_error why = run->why; /* it answered, but without sense */
+        request_failed(run, &why);
+        return;
+    }
+    if (event == COORDI_EVENT_BROKEN) {
+        coord_error why;
+        (void)coordi_fail_nomem(&why, "result");
+        broken(run, &why);
+        return;
+    }
+    run->failures = 0;
+    coordi_run_dispatch(run, event);
+}
+
+static void on_request(coord_task *task, void *arg)
+{
+    coordi_run *run = arg;
+    if (!coordi_task_is_settled(task) || run->request != task) {
+        return; /* merely accepted */
+    }
+    if (coord_task_get_status(task) == COORD_TASK_COMPLETED) {
+        request_completed(run, coord_task_result(task));
+    } else {
+        coord_error why = task->error;
+        request_failed(run, &why);
+    }
+}
+
+bool coordi_run_read_text(coord_text from, const char *key, char **to)
+{
+    coord_text raw;
+    coordi_buf buf = {0};
+    if (coordi_json_get(from, key, &raw, NULL) != COORD_OK ||
+        coordi_json_type_of(raw) == COORDI_JSON_NULL) {
+        return true;
+    }
+    /* What is no C string is told as it is spelled. */
+    if (coordi_json_string_add(raw, &buf) == COORD_ERR_FORMAT) {
+        coordi_buf_addt(&buf, raw);
+    }
+    char *text = coordi_buf_take(&buf, NULL);
+    if (text != NULL) {
+        coordi_free(*to);
+        *to = text;
+    }
+    return text != NULL;
+}
+
+/* ---- actions --------------------------------------------------------------------------- */
+
+/* {"name": ..., "task_info": {the host's task, and who does it}} */
+static char *start_body(const coordi_run *run, coord_text resource, size_t *len)
+{
+    coordi_buf id = {0};
+    coordi_buf body = {0};
+    coordi_buf_add_json(&id, run->worker_id, strlen(run->worker_id));
+    coordi_json_member members[] = {
+        {run->kind->id_key, {id.ptr, id.len}, true},
+        {"resource_info", resource.len == 0 ? coord_text_of("{}") : resource, true},
+    };
+    coordi_buf_addf(&body, "{\"name\": \"%s\", \"task_info\": ", run->kind->start_name);
+    if (id.failed || coordi_json_splice(&body, (coord_text){run->task, run->task_len},
+                                        members, 2, NULL) != COORD_OK) {
+        body.failed = true;
+    }
+    coordi_buf_adds(&body, "}");
+    coordi_buf_done(&id);
+    return coordi_buf_take(&body, len);
+}
+
+void coordi_run_send_start(coordi_run *run)
+{
+    CommCoordinator *c = run->c;
+    coord_error why;
+    size_t len = 0;
+
+    coordi_timer_stop(c->loop, &run->timer);
+    coordi_list_remove(&run->queue);
+    c->queued--;
+    COORDI_LOG(&c->log, COORD_LOG_INFO, "task assigned task=%s worker=%s attempt=%u",
+               run->id, run->worker_id, run->attempt);
+    if (coordi_lane_open(c->executor, &run->lane, &why) != COORD_OK) {
+        broken(run, &why);
+        return;
+    }
+    char *body = start_body(run, coord_text_of(run->member->resource), &len);
+    coordi_run_request(run, body, len, c->config.start_timeout_ms);
+}
+
+void coordi_run_started(coordi_run *run)
+{
+    run->accepted = true;
+    COORDI_LOG(&run->c->log, COORD_LOG_INFO, "task started task=%s worker=%s attempt=%u",
+               run->id, run->worker_id, run->attempt);
+    if (run->send != NULL) {
+        memcpy(run->send->worker_id, run->worker_id, sizeof run->worker_id);
+        coordi_op_finish(&run->send->op, COORD_OK, NULL);
+        run->send = NULL;
+    }
+    coordi_run_call_started(run);
+    coordi_run_send_ask(run);
+}
+
+static void send_named(coordi_run *run, const char *name, int64_t timeout_ms)
+{
+    coordi_buf body = {0};
+    size_t len = 0;
+    coordi_buf_addf(&body, "{\"name\": \"%s\"}", name);
+    char *text = coordi_buf_take(&body, &len);
+    coordi_run_request(run, text, len, timeout_ms);
+}
+
+void coordi_run_send_ask(coordi_run *run)
+{
+    send_named(run, run->kind->ask_name,
+               run->c->config.task_timeout_ms[run->kind->role]);
+}
+
+void coordi_run_pause(coordi_run *run)
+{
+    coordi_timer_in(run->c->loop, &run->timer,
+                    run->c->config.request_retry_wait_ms * run->failures);
+}
+
+void coordi_run_send_close(coordi_run *run)
+{
+    run->close_sent = true;
+    send_named(run, run->kind->close_name, run->c->config.start_timeout_ms);
+}
+
+void coordi_run_release(coordi_run *run)
+{
+    coordi_member_release(run->member);
+}
+
+void coordi_run_finish(coordi_run *run)
+{
+    run->c->counters.finished++;
+    if (run->result == NULL) {
+        run->result = coordi_strdup("{}");
+        run->result_len = run->result == NULL ? 0 : 2;
+    }
+    COORDI_LOG(&run->c->log, COORD_LOG_INFO, "task finished task=%s worker=%s attempt=%u",
+               run->id, run->worker_id, run->attempt);
+    coordi_run_call_end(run);
+}
+
+static void let_go_of_member(coordi_run *run, bool busy)
+{
+    coordi_member *m = run->member;
+    bool open = run->accepted && !run->close_sent;
+    if (m != NULL) {
+        run->member = NULL;
+        m->run = NULL;
+        coordi_member_recover(m, open ? run->kind->close_name : NULL, busy);
+    }
+}
+
+void coordi_run_fail(coordi_run *run)
+{
+    CommCoordinator *c = run->c;
+    c->counters.failed++;
+    coordi_timer_stop(c->loop, &run->timer);
+    if (coordi_linked(&run->queue)) {
+        coordi_list_remove(&run->queue);
+        c->queued--;
+    }
+    COORDI_LOG(&c->log, COORD_LOG_WARN,
+               "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"", run->id,
+               run->worker_id, run->attempt, run->why.text, run->why.cause);
+    let_go_of_member(run, forget_request(run));
+    if (run->send == NULL) {
+        coordi_run_call_end(run);
+        return;
+    }
+    /* It never began: whoever sent it hears of it there, and no callback runs. */
+    coordi_op_finish(&run->send->op, run->why.status, &run->why);
+    run->send = NULL;
+    coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+}
+
+void coordi_run_end(coordi_run *run)
+{
+    CommCoordinator *c = run->c;
+    (void)coordi_map_remove(&c->runs, run->id);
+    coordi_lane_close(run->lane);
+    run->lane = NULL;
+    coordi_op_finish_all(&run->await_end, COORD_OK, NULL);
+    coordi_coordinator_check(c);
+    coordi_run_unref(run);
+}
