@@ -12,9 +12,9 @@ version=$(sed -n 's/^#define COORD_VERSION "\(.*\)"/\1/p' include/coord/api.h)
 report "make install DESTDIR= succeeds" "$(complaint make --no-print-directory install \
     BUILD="${BUILD#"$PWD"/}" PREFIX="$prefix" DESTDIR="$work/stage")"
 report "nothing is installed outside DESTDIR" "$(find "$prefix" 2> /dev/null)"
-[ -d "$work/stage$prefix" ] || exit 1
 report "nothing is installed outside PREFIX" \
-    "$(find "$work/stage" ! -type d ! -path "$work/stage$prefix/*")"
+    "$(find "$work/stage" ! -type d ! -path "$work/stage$prefix/*" 2>&1)"
+[ $status = 0 ] || exit $status
 mv "$work/stage$prefix" "$prefix"
 
 missing()

@@ -32,8 +32,8 @@ wrong_includes()
 {
     local from to folder own
     while read -r from to; do
-        folder=$(cut -d/ -f2 <<< "$from")
-        own=$(cut -d/ -f2 <<< "$to")
+        folder=${from#*/} folder=${folder%%/*}
+        own=${to#*/} own=${own%%/*}
         case $from:$to in
         :) ;;
         *:include/*) ;;
@@ -62,16 +62,17 @@ done)"
 # Prints "folder file symbol type" for all that the object files define or lack.
 symbols()
 {
-    local source object folder
-    c_files lib | grep '\.c$' | while read -r source; do
-        object=$BUILD/obj/${source%.c}.o
-        folder=${source#lib/}
-        if [ -f "$object" ]; then
-            nm -P "$object" | awk -v of="${folder%%/*} $source" '{ print of, $1, $2 }'
-        else
-            echo "${folder%%/*} $source - missing"
-        fi
-    done
+    local source objects=()
+    while read -r source; do
+        objects+=("$BUILD/obj/${source%.c}.o")
+        [ -f "${objects[-1]}" ] || echo "- $source - missing"
+    done < <(c_files lib | grep '\.c$')
+    nm -P -A "${objects[@]}" 2> /dev/null | awk -v top="$BUILD/obj/" '{
+        file = substr($1, length(top) + 1)
+        sub(/\.o:$/, ".c", file)
+        split(file, part, "/")
+        print part[2], file, $2, $3
+    }'
 }
 
 wrong_symbols() # which: outside or upward

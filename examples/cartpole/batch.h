@@ -1,12 +1,12 @@
 #ifndef CARTPOLE_BATCH_H
 #define CARTPOLE_BATCH_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "chunk.h"
 #include "mlp.h"
 #include "rng.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 /* The steps of all chunks of one update, with what the value network says of them. */
 typedef struct batch {

@@ -1,10 +1,10 @@
 #ifndef CARTPOLE_CARTPOLE_H
 #define CARTPOLE_CARTPOLE_H
 
+#include "rng.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "rng.h"
 
 enum {
     CARTPOLE_OBS = 4,         /* x, x_dot, theta, theta_dot */

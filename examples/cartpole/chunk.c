@@ -61,8 +61,8 @@ void chunk_arrays(chunk *c, named_array out[CHUNK_ARRAYS])
     out[3] = array_describe("", "reward", ARRAY_F32, n, 0, c->reward);
     out[4] = array_describe("", "terminated", ARRAY_U8, n, 0, c->terminated);
     out[5] = array_describe("", "truncated", ARRAY_U8, n, 0, c->truncated);
-    out[6] = array_describe("", "final_obs", ARRAY_F32, c->cuts, CARTPOLE_OBS,
-                            c->final_obs);
+    out[6] =
+        array_describe("", "final_obs", ARRAY_F32, c->cuts, CARTPOLE_OBS, c->final_obs);
     out[7] = array_describe("", "returns", ARRAY_F32, c->episodes, 0, c->returns);
 }
 

@@ -1,12 +1,12 @@
 #ifndef CARTPOLE_CHUNK_H
 #define CARTPOLE_CHUNK_H
 
+#include "array.h"
+#include "cartpole.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "array.h"
-#include "cartpole.h"
 
 /* A piece of experience: what a collector hands to the learner.
  *

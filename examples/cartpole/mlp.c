@@ -205,7 +205,8 @@ size_t mlp_arrays(const mlp *net, float *block, const char *prefix, named_array 
         (void)snprintf(name, sizeof name, "layers.%zu.weight", i);
         out[count++] = array_describe(prefix, name, ARRAY_F32, rows, in, weight);
         (void)snprintf(name, sizeof name, "layers.%zu.bias", i);
-        out[count++] = array_describe(prefix, name, ARRAY_F32, rows, 0, weight + rows * in);
+        out[count++] =
+            array_describe(prefix, name, ARRAY_F32, rows, 0, weight + rows * in);
     }
     return count;
 }

@@ -1,11 +1,11 @@
 #ifndef CARTPOLE_MLP_H
 #define CARTPOLE_MLP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "array.h"
 #include "rng.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 enum { MLP_MAX_LAYERS = 4 };
 

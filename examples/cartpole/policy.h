@@ -1,11 +1,11 @@
 #ifndef CARTPOLE_POLICY_H
 #define CARTPOLE_POLICY_H
 
-#include <stddef.h>
-
 #include "cartpole.h"
 #include "mlp.h"
 #include "rng.h"
+
+#include <stddef.h>
 
 enum {
     POLICY_HIDDEN = 64, /* width of both hidden layers */

@@ -1,11 +1,10 @@
 #include "ppo.h"
+#include "batch.h"
+#include "ppo_loss.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "batch.h"
-#include "ppo_loss.h"
 
 /* Streams of the learner's seed; updates count up from the last. */
 enum { STREAM_POLICY, STREAM_VALUE, STREAM_UPDATES };
@@ -26,7 +25,7 @@ void ppo_options_init(ppo_options *options)
         .gamma = 0.99F,
         .lambda = 0.95F,
         .clip = 0.2F,
-        .entropy = 0.0F,
+        .entropy = 0.01F,
         .rate = 1e-3F,
         .max_grad_norm = 0.5F,
         .epochs = 10,

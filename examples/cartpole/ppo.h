@@ -1,15 +1,15 @@
 #ifndef CARTPOLE_PPO_H
 #define CARTPOLE_PPO_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "adam.h"
 #include "array.h"
 #include "chunk.h"
 #include "mlp.h"
 #include "policy.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct ppo_options {
     float gamma;         /* discount */

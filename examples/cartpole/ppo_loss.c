@@ -1,10 +1,9 @@
 #include "ppo_loss.h"
+#include "cartpole.h"
+#include "policy.h"
 
 #include <math.h>
 #include <stdbool.h>
-
-#include "cartpole.h"
-#include "policy.h"
 
 /* Beyond this, e to the power of it says nothing more; without a bound it overflows. */
 static const float LOG_RATIO_LIMIT = 20.0F;
@@ -19,10 +18,9 @@ void ppo_policy_loss(size_t rows, const float *logits, const int32_t *action,
         float now[CARTPOLE_ACTIONS];
         policy_log_probs(logits + i * CARTPOLE_ACTIONS, now);
         const float change = now[action[i]] - logp[i];
-        const float ratio =
-            expf(fminf(fmaxf(change, -LOG_RATIO_LIMIT), LOG_RATIO_LIMIT));
-        const bool clipped = advantage[i] > 0.0F ? ratio > 1.0F + clip
-                                                 : ratio < 1.0F - clip;
+        const float ratio = expf(fminf(fmaxf(change, -LOG_RATIO_LIMIT), LOG_RATIO_LIMIT));
+        const bool clipped =
+            advantage[i] > 0.0F ? ratio > 1.0F + clip : ratio < 1.0F - clip;
         const float bound = fminf(fmaxf(ratio, 1.0F - clip), 1.0F + clip);
         const float pull = clipped ? 0.0F : ratio * advantage[i];
 

@@ -1,9 +1,8 @@
 #include "rollout.h"
+#include "policy.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "policy.h"
 
 /* One environment and what belongs to it. */
 typedef struct player {
@@ -15,10 +14,10 @@ typedef struct player {
 struct rollout {
     size_t envs;
     size_t steps;
-    size_t max_cuts; /* of one environment in one chunk */
-    rng rng;         /* for the actions */
-    player *players; /* [envs] */
-    float *obs;      /* [envs, 4] */
+    size_t max_cuts;  /* of one environment in one chunk */
+    rng rng;          /* for the actions */
+    player *players;  /* [envs] */
+    float *obs;       /* [envs, 4] */
     float *final_obs; /* [envs, max_cuts, 4] until the chunk's order is known */
 };
 
@@ -138,7 +137,7 @@ static size_t advance(mlp *policy, cartpole *envs, float *obs, size_t running,
             continue;
         }
         const double total = (double)envs[i].steps; /* every step's reward is 1 */
-        sum->mean += total; /* divided when all are in */
+        sum->mean += total;                         /* divided when all are in */
         sum->min = total < sum->min ? total : sum->min;
         sum->max = total > sum->max ? total : sum->max;
     }

@@ -1,12 +1,12 @@
 #ifndef CARTPOLE_ROLLOUT_H
 #define CARTPOLE_ROLLOUT_H
 
+#include "chunk.h"
+#include "mlp.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "chunk.h"
-#include "mlp.h"
 
 /* The collector's side: several environments that a policy plays in step with one
  * another. An episode that a chunk cuts off goes on in the next one. */

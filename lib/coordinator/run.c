@@ -86,7 +86,7 @@ static coord_status allocate(CommCoordinator *c, coord_text task, coordi_run **r
 coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
                                coord_text task, coordi_send_op *send, coord_error *err)
 {
-    coordi_run *run;
+    coordi_run *run = NULL;
     coord_status rc = allocate(c, task, &run, err);
     if (rc != COORD_OK) {
         return rc;

@@ -181,8 +181,8 @@ static void every_compiler_gives_the_trace_that_was_recorded(void **state)
 {
     (void)state;
     /* Change these only with the order of events, or their wording in the trace. */
-    assert_int_equal(hash_of_chatter(1), UINT64_C(1));
-    assert_int_equal(hash_of_chatter(2), UINT64_C(2));
+    assert_int_equal(hash_of_chatter(1), UINT64_C(0x846e1f7977b52017));
+    assert_int_equal(hash_of_chatter(2), UINT64_C(0x59a2faac0acc0702));
 }
 
 static void random_bytes_come_from_the_seed(void **state)

@@ -1,0 +1,435 @@
+#include "support/cluster.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int PORT = 22270;
+
+/* ---- what the host's callbacks see ----------------------------------------------------- */
+
+static void note(cluster *k, const char *name, const char *task_id, const char *format, ...)
+{
+    assert_true(k->event_count < CLUSTER_EVENTS_MAX);
+    cluster_event *e = &k->events[k->event_count++];
+    va_list args;
+    va_start(args, format);
+    (void)snprintf(e->name, sizeof e->name, "%s", name);
+    (void)snprintf(e->task, sizeof e->task, "%.31s", task_id);
+    (void)vsnprintf(e->detail, sizeof e->detail, format, args);
+    va_end(args);
+    e->at_ms = coord_sim_now_ms(k->sim);
+    if (k->on_event != NULL) {
+        k->on_event(k, name, task_id, k->on_event_user);
+    }
+}
+
+static void on_send_data(CommCoordinator *c, const char *task_id, const char *buffer_id,
+                         const char *data_id, coord_text data, void *user)
+{
+    cluster *k = user;
+    (void)c;
+    k->data_in_buffer++;
+    note(k, "send_data", task_id, "%s %s %.*s", buffer_id == NULL ? "-" : buffer_id, data_id,
+         (int)data.len, data.ptr);
+}
+
+static bool has_true(coord_text text, const char *key)
+{
+    char pattern[64];
+    (void)snprintf(pattern, sizeof pattern, "\"%s\": true", key);
+    return memmem(text.ptr, text.len, pattern, strlen(pattern)) != NULL;
+}
+
+static bool on_judge_collector(CommCoordinator *c, const char *task_id, coord_text info,
+                               void *user)
+{
+    (void)c;
+    note(user, "judge", task_id, "%.*s", (int)info.len, info.ptr);
+    return has_true(info, "collector_done");
+}
+
+static bool on_judge_learner(CommCoordinator *c, const char *task_id, coord_text info,
+                             void *user)
+{
+    (void)c;
+    note(user, "judge", task_id, "%.*s", (int)info.len, info.ptr);
+    return has_true(info, "learner_done");
+}
+
+static void on_finish(CommCoordinator *c, const char *task_id, coord_text result, void *user)
+{
+    (void)c;
+    note(user, "finish", task_id, "%.*s", (int)result.len, result.ptr);
+}
+
+static coord_status on_get_data(CommCoordinator *c, const char *task_id,
+                                const char *buffer_id, int64_t batch_size,
+                                int64_t cur_learner_iter, coord_out *out, void *user)
+{
+    cluster *k = user;
+    (void)c;
+    note(k, "get_data", task_id, "%s %lld %lld", buffer_id == NULL ? "-" : buffer_id,
+         (long long)batch_size, (long long)cur_learner_iter);
+    if (k->get_data_fails) {
+        return COORD_ERR_IO;
+    }
+    if (k->hold_data || k->data_in_buffer == 0) {
+        return COORD_AGAIN;
+    }
+    return coord_out_printf(out, NULL, "[{\"data_id\": \"d\", \"x\": NaN}]");
+}
+
+static void on_info(CommCoordinator *c, const char *task_id, const char *buffer_id,
+                    coord_text info, void *user)
+{
+    (void)c;
+    note(user, "send_info", task_id, "%s %.*s", buffer_id == NULL ? "-" : buffer_id,
+         (int)info.len, info.ptr);
+}
+
+static void on_start(CommCoordinator *c, const char *task_id, const char *worker_id,
+                     void *user)
+{
+    (void)c;
+    note(user, "start", task_id, "%s", worker_id);
+}
+
+static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *why,
+                    void *user)
+{
+    (void)c;
+    note(user, "fail", task_id, "%d %s: %s", (int)why->status, why->text, why->cause);
+}
+
+/* ---- workers --------------------------------------------------------------------------- */
+
+static bool fails(int *left)
+{
+    return *left > 0 && (*left)-- > 0;
+}
+
+static coord_status do_resource(coord_slave *slave, coord_text in, coord_out *out,
+                                coord_error *err, void *user)
+{
+    cluster_worker *w = user;
+    (void)slave;
+    (void)in;
+    return w->no_resource ? COORD_ERR_IO : coord_out_printf(out, err, "{\"cpu\": 1}");
+}
+
+static coord_status do_start(coord_slave *slave, coord_text in, coord_out *out,
+                             coord_error *err, void *user)
+{
+    cluster_worker *w = user;
+    (void)slave;
+    (void)in;
+    (void)out;
+    w->count = 0;
+    w->starts++;
+    if (fails(&w->fail_starts)) {
+        (void)snprintf(err->text, sizeof err->text, "no such policy");
+        return COORD_ERR_IO;
+    }
+    return COORD_OK;
+}
+
+static coord_status do_data(coord_slave *slave, coord_text in, coord_out *out,
+                            coord_error *err, void *user)
+{
+    cluster_worker *w = user;
+    (void)slave;
+    (void)in;
+    if (fails(&w->fail_asks)) {
+        return COORD_ERR_IO;
+    }
+    if (w->count++ < w->samples) {
+        return coord_out_printf(out, err, "{\"data_id\": \"%s-%d\", \"reward\": Infinity}",
+                                w->id, w->count);
+    }
+    return coord_out_printf(out, err, "{\"collector_done\": true}");
+}
+
+static coord_status do_get_data(coord_slave *slave, coord_text in, coord_out *out,
+                                coord_error *err, void *user)
+{
+    cluster_worker *w = user;
+    (void)slave;
+    (void)in;
+    if (fails(&w->fail_asks)) {
+        return COORD_ERR_IO;
+    }
+    return coord_out_printf(out, err, "{\"batch_size\": 4, \"cur_learner_iter\": %d}",
+                            w->count);
+}
+
+static coord_status do_learn(coord_slave *slave, coord_text in, coord_out *out,
+                             coord_error *err, void *user)
+{
+    cluster_worker *w = user;
+    (void)slave;
+    (void)in;
+    if (fails(&w->fail_learns)) {
+        return COORD_ERR_IO;
+    }
+    w->count++;
+    return coord_out_printf(out, err, "{\"learner_step\": %d, \"learner_done\": %s}",
+                            w->count, w->count >= w->learns ? "true" : "false");
+}
+
+static coord_status do_close(coord_slave *slave, coord_text in, coord_out *out,
+                             coord_error *err, void *user)
+{
+    cluster_worker *w = user;
+    (void)slave;
+    (void)in;
+    if (fails(&w->fail_closes)) {
+        return COORD_ERR_IO;
+    }
+    return coord_out_printf(out, err, "{\"count\": %d}", w->count);
+}
+
+static void listen_on_loop(cluster_worker *w)
+{
+    coord_slave_options o;
+    coord_slave_options_init(&o, sizeof o);
+    o.host = w->host;
+    o.port = (uint16_t)PORT;
+    o.insecure = true;
+    o.loop = w->loop;
+    if (w->role == COORD_COLLECTOR) {
+        coord_collector_callbacks cb;
+        coord_collector_callbacks_init(&cb, sizeof cb);
+        cb.resource = do_resource;
+        cb.start = do_start;
+        cb.data = do_data;
+        cb.close = do_close;
+        cb.user = w;
+        assert_int_equal(coord_collector_create(&o, &cb, &w->collector, NULL), COORD_OK);
+    } else {
+        coord_learner_callbacks cb;
+        coord_learner_callbacks_init(&cb, sizeof cb);
+        cb.resource = do_resource;
+        cb.start = do_start;
+        cb.get_data = do_get_data;
+        cb.learn = do_learn;
+        cb.close = do_close;
+        cb.user = w;
+        assert_int_equal(coord_learner_create(&o, &cb, &w->learner, NULL), COORD_OK);
+    }
+}
+
+static void bring_up(cluster *k, cluster_worker *w)
+{
+    assert_int_equal(coord_sim_loop(k->sim, w->host, &w->loop, NULL), COORD_OK);
+    listen_on_loop(w);
+}
+
+static void take_down(cluster_worker *w)
+{
+    coord_collector_destroy(w->collector);
+    coord_learner_destroy(w->learner);
+    coord_loop_destroy(w->loop);
+    w->collector = NULL;
+    w->learner = NULL;
+    w->loop = NULL;
+}
+
+/* ---- the cluster ----------------------------------------------------------------------- */
+
+void cluster_init(cluster *k, uint64_t seed, int collectors, int learners)
+{
+    memset(k, 0, sizeof *k);
+    coord_sim_options o;
+    coord_sim_options_init(&o, sizeof o);
+    o.seed = seed;
+    assert_int_equal(coord_sim_create(&o, &k->sim, NULL), COORD_OK);
+    assert_int_equal(coord_sim_loop(k->sim, "10.0.0.1", &k->loop, NULL), COORD_OK);
+    for (int i = 0; i < collectors + learners; i++) {
+        cluster_worker *w = &k->workers[k->worker_count++];
+        bool collector = i < collectors;
+        w->cluster = k;
+        w->role = collector ? COORD_COLLECTOR : COORD_LEARNER;
+        w->samples = 3;
+        w->learns = 3;
+        (void)snprintf(w->id, sizeof w->id, "%c%d", collector ? 'c' : 'l',
+                       collector ? i : i - collectors);
+        (void)snprintf(w->host, sizeof w->host, "10.0.%d.%d", collector ? 1 : 2,
+                       1 + (collector ? i : i - collectors));
+        bring_up(k, w);
+    }
+}
+
+static void print_config(cluster *k, const char *more)
+{
+    size_t at = (size_t)snprintf(k->config, sizeof k->config,
+                                 "{\"host\": \"10.0.0.1\", \"insecure\": true, %s", more);
+    for (int role = COORD_COLLECTOR; role <= COORD_LEARNER; role++) {
+        at += (size_t)snprintf(k->config + at, sizeof k->config - at, "%s\"%s\": {",
+                               role == COORD_COLLECTOR ? "" : ", ",
+                               coord_role_str((coord_role)role));
+        bool first = true;
+        for (int i = 0; i < k->worker_count; i++) {
+            const cluster_worker *w = &k->workers[i];
+            if (w->role == (coord_role)role) {
+                at += (size_t)snprintf(k->config + at, sizeof k->config - at,
+                                       "%s\"%d\": [\"%s\", \"%s\", %d]", first ? "" : ", ",
+                                       i, w->id, w->host, PORT);
+                first = false;
+            }
+        }
+        at += (size_t)snprintf(k->config + at, sizeof k->config - at, "}");
+    }
+    (void)snprintf(k->config + at, sizeof k->config - at, "}");
+}
+
+void cluster_create(cluster *k, const char *more)
+{
+    comm_coordinator_callbacks cb;
+    comm_coordinator_callbacks_init(&cb, sizeof cb);
+    cb.user = k;
+    cb.deal_with_collector_send_data = on_send_data;
+    cb.deal_with_collector_judge_finish = on_judge_collector;
+    cb.deal_with_collector_finish_task = on_finish;
+    cb.deal_with_learner_get_data = on_get_data;
+    cb.deal_with_learner_send_info = on_info;
+    cb.deal_with_learner_judge_finish = on_judge_learner;
+    cb.deal_with_learner_finish_task = on_finish;
+    cb.deal_with_task_start = on_start;
+    cb.deal_with_task_fail = on_fail;
+
+    print_config(k, more);
+    comm_coordinator_options o;
+    comm_coordinator_options_init(&o, sizeof o);
+    o.config = k->config;
+    o.callbacks = &cb;
+    o.loop = k->loop;
+    coord_error err = {0};
+    if (comm_coordinator_create(&o, &k->c, &err) != COORD_OK) {
+        fail_msg("create: %s: %s", err.text, err.cause);
+    }
+}
+
+void cluster_start(cluster *k, const char *more)
+{
+    coord_error err = {0};
+    cluster_create(k, more);
+    if (comm_coordinator_start(k->c, &err) != COORD_OK) {
+        fail_msg("start: %s: %s", err.text, err.cause);
+    }
+}
+
+void cluster_done(cluster *k)
+{
+    if (k->c != NULL) {
+        assert_int_equal(comm_coordinator_close(k->c, NULL), COORD_OK);
+        comm_coordinator_destroy(k->c);
+    }
+    for (int i = 0; i < k->worker_count; i++) {
+        take_down(&k->workers[i]);
+    }
+    coord_loop_destroy(k->loop);
+    coord_sim_destroy(k->sim);
+}
+
+cluster_worker *cluster_find(cluster *k, const char *id)
+{
+    for (int i = 0; i < k->worker_count; i++) {
+        if (strcmp(k->workers[i].id, id) == 0) {
+            return &k->workers[i];
+        }
+    }
+    fail_msg("no worker %s", id);
+    return NULL;
+}
+
+void cluster_crash(cluster *k, const char *id)
+{
+    cluster_worker *w = cluster_find(k, id);
+    coord_sim_crash(k->sim, w->loop);
+    take_down(w);
+}
+
+void cluster_revive(cluster *k, const char *id)
+{
+    bring_up(k, cluster_find(k, id));
+}
+
+void cluster_post(cluster *k, coord_role role, const char *task_id)
+{
+    char text[128];
+    coord_error err = {0};
+    (void)snprintf(text, sizeof text, "{\"task_id\": \"%s\", \"buffer_id\": \"b\"}", task_id);
+    coord_status rc = role == COORD_COLLECTOR
+                          ? comm_coordinator_post_collector_task(k->c, coord_text_of(text),
+                                                                 &err)
+                          : comm_coordinator_post_learner_task(k->c, coord_text_of(text),
+                                                               &err);
+    if (rc != COORD_OK) {
+        fail_msg("post %s: %s", task_id, err.text);
+    }
+}
+
+static bool matches(const cluster_event *e, const char *name, const char *task_id)
+{
+    return (name == NULL || strcmp(e->name, name) == 0) &&
+           (task_id == NULL || strcmp(e->task, task_id) == 0);
+}
+
+int cluster_count(const cluster *k, const char *name, const char *task_id)
+{
+    int count = 0;
+    for (int i = 0; i < k->event_count; i++) {
+        count += matches(&k->events[i], name, task_id);
+    }
+    return count;
+}
+
+const cluster_event *cluster_last(const cluster *k, const char *name, const char *task_id)
+{
+    for (int i = k->event_count - 1; i >= 0; i--) {
+        if (matches(&k->events[i], name, task_id)) {
+            return &k->events[i];
+        }
+    }
+    fail_msg("no event %s of %s", name, task_id);
+    return NULL;
+}
+
+typedef struct awaited {
+    cluster *k;
+    const char *name;
+    const char *task_id;
+    int times;
+} awaited;
+
+static bool seen(void *user)
+{
+    awaited *a = user;
+    return cluster_count(a->k, a->name, a->task_id) >= a->times;
+}
+
+bool cluster_await(cluster *k, const char *name, const char *task_id, int times,
+                   int64_t limit_ms)
+{
+    awaited a = {k, name, task_id, times};
+    return coord_sim_run_until(k->sim, limit_ms, seen, &a, NULL) == COORD_OK;
+}
+
+const char *cluster_story(const cluster *k, const char *task_id)
+{
+    static char story[4096];
+    size_t at = 0;
+    story[0] = '\0';
+    for (int i = 0; i < k->event_count; i++) {
+        if (matches(&k->events[i], NULL, task_id) && at < sizeof story - 32) {
+            at += (size_t)snprintf(story + at, sizeof story - at, "%s%s",
+                                   at == 0 ? "" : " ", k->events[i].name);
+        }
+    }
+    return story;
+}
