@@ -6,9 +6,11 @@
 #define COORD_H
 
 #include "coord/api.h"
+#include "coord/callbacks.h"
 #include "coord/comm_coordinator.h"
 #include "coord/connection.h"
 #include "coord/error.h"
+#include "coord/launcher.h"
 #include "coord/log.h"
 #include "coord/loop.h"
 #include "coord/master.h"

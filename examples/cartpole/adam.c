@@ -1,6 +1,5 @@
 #include "adam.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -56,9 +55,16 @@ void adam_step(adam *optimizer, float *params, const float *grads, float rate)
 
 float adam_clip(float *grads, size_t count, float limit)
 {
-    const float norm = cblas_snrm2((int)count, grads, 1);
+    double squares = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        squares += (double)grads[i] * (double)grads[i];
+    }
+    const float norm = (float)sqrt(squares);
     if (norm > limit) {
-        cblas_sscal((int)count, limit / norm, grads, 1);
+        const float scale = limit / norm;
+        for (size_t i = 0; i < count; i++) {
+            grads[i] *= scale;
+        }
     }
     return norm;
 }

@@ -1,5 +1,6 @@
 #include "batch.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,8 @@ batch *batch_create(const chunk *const *chunks, size_t count, mlp *value,
         steps += chunks[i]->steps;
         longest = rows > longest ? rows : longest;
     }
+    assert(longest >= 1 && steps >= 1);
+    assert(steps <= UINT32_MAX); /* `order` has 32 bits */
 
     batch *b = allocate(steps);
     float *values = calloc(longest, sizeof(float));

@@ -20,6 +20,7 @@ static bool allocate(mlp *net)
     for (size_t i = 0; i < net->layers; i++) {
         const size_t in = net->sizes[i];
         const size_t out = net->sizes[i + 1];
+        assert(in >= 1 && out >= 1);
         net->count += out * in + out;
         widest = out > widest ? out : widest;
         net->outputs[i] = calloc(net->max_rows * out, sizeof(float));
@@ -201,7 +202,7 @@ size_t mlp_arrays(const mlp *net, float *block, const char *prefix, named_array 
         const size_t in = net->sizes[i];
         const size_t rows = net->sizes[i + 1];
         float *weight = block + layer_offset(net, i);
-        char name[32];
+        char name[48];
         (void)snprintf(name, sizeof name, "layers.%zu.weight", i);
         out[count++] = array_describe(prefix, name, ARRAY_F32, rows, in, weight);
         (void)snprintf(name, sizeof name, "layers.%zu.bias", i);

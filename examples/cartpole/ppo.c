@@ -2,7 +2,6 @@
 #include "batch.h"
 #include "ppo_loss.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

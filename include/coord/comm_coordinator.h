@@ -2,97 +2,27 @@
  * @file comm_coordinator.h
  * CommCoordinator: connects to collectors and learners, assigns tasks to them, and calls
  * the host back for every sample, batch and result.
- *
- * Callbacks of one task never overlap; callbacks of different tasks may. None runs under
- * a lock of ours; every function here that does not wait may be called from each. Text
- * given to a callback lives until it returns.
  */
 #ifndef COORD_COMM_COORDINATOR_H
 #define COORD_COMM_COORDINATOR_H
 
+#include "coord/callbacks.h"
 #include "coord/log.h"
 #include "coord/loop.h"
-#include "coord/out.h"
 #include "coord/resource_manager.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct CommCoordinator CommCoordinator;
-
-/** A sample's metadata came from a collector. `buffer_id` is NULL where it sent none. */
-typedef void comm_coordinator_send_data_fn(CommCoordinator *c, const char *task_id,
-                                           const char *buffer_id, const char *data_id,
-                                           coord_text data, void *user);
-/** Is the task finished, now that its worker sent `info`? */
-typedef bool comm_coordinator_judge_finish_fn(CommCoordinator *c, const char *task_id,
-                                              coord_text info, void *user);
-/** The task has finished; `result` is what its worker sent at close. */
-typedef void comm_coordinator_finish_fn(CommCoordinator *c, const char *task_id,
-                                        coord_text result, void *user);
-/**
- * A learner wants a batch: put a JSON list of `batch_size` objects into `out` and answer
- * COORD_OK. COORD_AGAIN: not yet; asked again after comm_coordinator_data_ready(), or
- * after 10 ms growing to 1 s. Any other status fails the task.
- */
-typedef coord_status comm_coordinator_get_data_fn(CommCoordinator *c, const char *task_id,
-                                                  const char *buffer_id,
-                                                  int64_t batch_size,
-                                                  int64_t cur_learner_iter,
-                                                  coord_out *out, void *user);
-/** A learner has done a step; `info` tells of it, priorities for example. */
-typedef void comm_coordinator_send_info_fn(CommCoordinator *c, const char *task_id,
-                                           const char *buffer_id, coord_text info,
-                                           void *user);
-/** A collector has joined or left while running; not for those of the configuration. */
-typedef void comm_coordinator_member_fn(CommCoordinator *c, void *user);
-/** The worker has accepted the task. */
-typedef void comm_coordinator_start_fn(CommCoordinator *c, const char *task_id,
-                                       const char *worker_id, void *user);
-/** A new attempt begins on another worker, because of `cause`. */
-typedef void comm_coordinator_restart_fn(CommCoordinator *c, const char *task_id,
-                                         uint32_t attempt, const coord_error *cause,
-                                         void *user);
-/** The task has ended without finishing, and why. */
-typedef void comm_coordinator_fail_fn(CommCoordinator *c, const char *task_id,
-                                      const coord_error *why, void *user);
-
-/**
- * What the host does. A role's functions may be NULL until its tasks are sent, which
- * then answers COORD_ERR_ARG naming the missing one; the optional ones always may.
- *
- * @thread a thread of the configured executor
- */
-typedef struct comm_coordinator_callbacks {
-    size_t size; /**< written by comm_coordinator_callbacks_init() */
-    comm_coordinator_send_data_fn *deal_with_collector_send_data;
-    comm_coordinator_judge_finish_fn *deal_with_collector_judge_finish;
-    comm_coordinator_finish_fn *deal_with_collector_finish_task;
-    comm_coordinator_get_data_fn *deal_with_learner_get_data;
-    comm_coordinator_send_info_fn *deal_with_learner_send_info;
-    comm_coordinator_judge_finish_fn *deal_with_learner_judge_finish;
-    comm_coordinator_finish_fn *deal_with_learner_finish_task;
-    comm_coordinator_member_fn *deal_with_increase_collector; /**< optional */
-    comm_coordinator_member_fn *deal_with_decrease_collector; /**< optional */
-    comm_coordinator_start_fn *deal_with_task_start;          /**< optional */
-    comm_coordinator_restart_fn *deal_with_task_restart;      /**< optional */
-    comm_coordinator_fail_fn *deal_with_task_fail;            /**< required */
-    void *user; /**< passed to all of them */
-} comm_coordinator_callbacks;
-
-/** Fills in NULLs. @thread any */
-COORD_API void comm_coordinator_callbacks_init(comm_coordinator_callbacks *callbacks,
-                                               size_t size);
-
 typedef struct comm_coordinator_options {
     size_t size;             /**< written by comm_coordinator_options_init() */
     const char *config;      /**< configuration as JSON text; copied */
     const char *config_file; /**< ... or the path of a file that holds it */
     const comm_coordinator_callbacks *callbacks; /**< copied */
-    const coord_resource_policy
-        *resource_policy; /**< optional: instead of the configured */
-    coord_loop *loop;     /**< default NULL: a loop of its own */
+    /** Optional: instead of the configured one; copied. */
+    const coord_resource_policy *resource_policy;
+    coord_loop *loop; /**< default NULL: a loop of its own */
     coord_log_level log_level;
     coord_log_fn *log; /**< optional */
     void *user;        /**< passed to log */

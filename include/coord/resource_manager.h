@@ -79,8 +79,9 @@ coord_resource_manager_update(coord_resource_manager *manager, coord_role role,
  * Takes a free worker for a task.
  *
  * @param[out] id        Borrowed until the worker is deleted.
- * @param[out] resource  Optional; as above.
+ * @param[out] resource  Optional; borrowed until the worker is updated or deleted.
  * @retval COORD_AGAIN   None is free, or the policy lets the task wait; nothing written.
+ *                       Needs no memory, so that nothing else can be in the way.
  * @thread one
  */
 COORD_API COORD_MUST_USE coord_status

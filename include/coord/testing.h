@@ -36,9 +36,8 @@ typedef struct coord_sim_options {
     int64_t wall_start_ms;  /**< time of day then; default 2026-01-01, in ms since 1970 */
     int64_t latency_min_ms; /**< of links nobody set, one way; default 1 */
     int64_t latency_max_ms; /**< default 5 */
-    double yield_chance;    /**< that a thread lets others go first in calls that do not
-                             *   wait, 0 to 1; default 0. Not for code that holds locks
-                             *   of its own while it calls libcoord */
+    double yield_chance;    /**< 0 to 1, that a thread lets others go first in a call that
+                             *   need not wait; default 0, for hosts that call with locks */
     coord_sim_trace_fn *trace; /**< optional; to see what a seed does */
     coord_log_level log_level; /**< of the loops; default off */
     coord_log_fn *log;         /**< optional */
@@ -78,8 +77,7 @@ COORD_API COORD_MUST_USE coord_status coord_sim_loop(coord_sim *sim, const char 
 /** The virtual monotonic clock, in ms. @thread any */
 COORD_API int64_t coord_sim_now_ms(const coord_sim *sim);
 
-/** Sets the time of day (ms since 1970), as an operator or NTP does: the monotonic clock
- *  goes on as if nothing had happened. @thread any */
+/** Sets the time of day (ms since 1970); the monotonic clock goes on. @thread any */
 COORD_API void coord_sim_set_wall_ms(coord_sim *sim, int64_t wall_ms);
 
 /** A number made of all that happened so far: when, where, what, and the bytes of each
@@ -91,8 +89,7 @@ COORD_API uint64_t coord_sim_trace_hash(const coord_sim *sim);
 /* All of these answer COORD_ERR_STATE from a callback on a loop of this world, and when
  * a million events pass in one millisecond: something goes round in a circle. */
 
-/** Does the next thing, moving the clock to it. False: nothing will ever happen, or not
- *  from here. @thread driver */
+/** Does the next thing, moving the clock to it. False: there is none. @thread driver */
 COORD_API bool coord_sim_step(coord_sim *sim);
 
 /** Does all that is due in the next `ms` milliseconds. In a thread of this world: sleeps

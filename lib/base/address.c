@@ -2,13 +2,15 @@
 
 #include "base/error.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static bool begins(const char *text, size_t len, const char *word)
 {
     size_t n = strlen(word);
-    return len >= n && memcmp(text, word, n) == 0;
+    return len >= n && strncasecmp(text, word, n) == 0;
 }
 
 static bool read_port(const char *text, size_t len, uint16_t *ret)
@@ -28,6 +30,31 @@ static bool read_port(const char *text, size_t len, uint16_t *ret)
     }
     *ret = (uint16_t)value;
     return true;
+}
+
+/* fe80::1%eth0: the zone is the system's business. */
+static bool is_v6(const char *host)
+{
+    char plain[INET6_ADDRSTRLEN];
+    unsigned char bytes[16];
+    size_t len = strcspn(host, "%");
+    if (len >= sizeof plain) {
+        return false;
+    }
+    memcpy(plain, host, len);
+    plain[len] = '\0';
+    return inet_pton(AF_INET6, plain, bytes) == 1;
+}
+
+bool coordi_address_is_host(const char *host)
+{
+    for (const char *at = host; *at != '\0'; at++) {
+        if ((unsigned char)*at <= ' ' || strchr("/@?#\\\"<>[]\x7f", *at) != NULL) {
+            return false;
+        }
+    }
+    return host[0] != '\0' && strlen(host) < COORDI_HOST_SIZE &&
+           (strchr(host, ':') == NULL || is_v6(host));
 }
 
 /* Splits "host", "host:port", "[v6]", "[v6]:port". */
@@ -55,7 +82,9 @@ static bool split(const char *text, size_t len, coordi_address *ret)
     }
     memcpy(ret->host, host, host_len);
     ret->host[host_len] = '\0';
-    if (strpbrk(ret->host, " \t\r\n@?#\\\"<>") != NULL) {
+    bool bracketed = host > text;
+    if (!coordi_address_is_host(ret->host) ||
+        bracketed != (strchr(ret->host, ':') != NULL)) {
         return false;
     }
     size_t rest_len = len - (size_t)(rest - text);
@@ -101,12 +130,17 @@ coord_status coordi_address_read(const char *text, size_t len, coordi_address *r
 
 void coordi_address_print(const char *host, uint16_t port, char out[COORDI_HOST_PORT_SIZE])
 {
-    const char *form = strchr(host, ':') != NULL ? "[%.255s]:%u" : "%.255s:%u";
-    (void)snprintf(out, COORDI_HOST_PORT_SIZE, form, host, (unsigned)port);
+    bool v6 = strchr(host, ':') != NULL;
+    (void)snprintf(out, COORDI_HOST_PORT_SIZE, "%s%.255s%s:%u", v6 ? "[" : "", host,
+                   v6 ? "]" : "", (unsigned)port);
 }
 
 bool coordi_address_is_loopback(const char *host)
 {
-    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == strlen(host));
+    static const unsigned char ONE[16] = {[15] = 1};
+    unsigned char v4[4];
+    unsigned char v6[16];
+    return strcmp(host, "localhost") == 0 ||
+           (inet_pton(AF_INET, host, v4) == 1 && v4[0] == 127) ||
+           (inet_pton(AF_INET6, host, v6) == 1 && memcmp(v6, ONE, sizeof v6) == 0);
 }

@@ -21,6 +21,9 @@ coord_status coordi_address_read(const char *text, size_t len, coordi_address *r
 enum { COORDI_HOST_PORT_SIZE = COORDI_HOST_SIZE + 10 };
 void coordi_address_print(const char *host, uint16_t port, char out[COORDI_HOST_PORT_SIZE]);
 
+/* Could this be a host? A name, an IPv4 or an IPv6 address, without port and brackets. */
+bool coordi_address_is_host(const char *host);
+
 /* True for 127.0.0.0/8, ::1 and "localhost". */
 bool coordi_address_is_loopback(const char *host);
 

@@ -95,7 +95,9 @@ void coordi_buf_add_json(coordi_buf *buf, const char *bytes, size_t len)
             coordi_buf_add(buf, code, 6);
         }
     }
-    coordi_buf_add(buf, bytes + from, len - from);
+    if (from < len) {
+        coordi_buf_add(buf, bytes + from, len - from);
+    }
     coordi_buf_add(buf, "\"", 1);
 }
 

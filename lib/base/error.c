@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/line.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +40,9 @@ const char *coord_status_str(coord_status status)
 }
 
 static void print_text(char *out, size_t size, const char *format, va_list args)
+    COORD_PRINTF(3, 0);
+
+static void print_text(char *out, size_t size, const char *format, va_list args)
 {
     int len = vsnprintf(out, size, format, args);
     if (len < 0) {
@@ -45,6 +50,7 @@ static void print_text(char *out, size_t size, const char *format, va_list args)
     } else if ((size_t)len >= size) {
         memcpy(out + size - 4, "...", 4);
     }
+    coordi_line_clean(out);
 }
 
 coord_status coordi_fail(coord_error *err, coord_status status, const char *format, ...)
@@ -99,6 +105,7 @@ coord_status coordi_fail_because(coord_error *err, coord_status status,
                            old.cause);
         if (len >= (int)sizeof err->cause) {
             memcpy(err->cause + sizeof err->cause - 4, "...", 4);
+            coordi_line_clean(err->cause);
         }
     }
     return status;

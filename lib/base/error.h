@@ -5,7 +5,7 @@
 #include "coord/error.h"
 
 /* Clears *err (may be NULL), sets status and text, and returns status. A text that does
- * not fit ends in "...". */
+ * not fit ends in "..."; it is always one line of UTF-8, whatever a peer said. */
 coord_status coordi_fail(coord_error *err, coord_status status, const char *format, ...)
     COORD_PRINTF(3, 4);
 

@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/line.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -14,10 +16,6 @@ void coordi_log_line(const coordi_log *log, coord_log_level level, const char *f
     va_start(args, format);
     (void)vsnprintf(line + at, sizeof line - (size_t)at, format, args);
     va_end(args);
-    for (char *c = line; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            *c = '?';
-        }
-    }
+    coordi_line_clean(line);
     log->sink(level, line, log->user);
 }

@@ -18,7 +18,7 @@ typedef struct coordi_log {
         }                                                                                  \
     } while (0)
 
-/* Control characters in values become '?', so that a peer can't forge lines. */
+/* The line is cut at 1023 bytes and cleaned, so that a peer can't forge lines. */
 void coordi_log_line(const coordi_log *log, coord_log_level level, const char *format, ...)
     COORD_PRINTF(3, 4);
 

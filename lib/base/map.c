@@ -103,7 +103,7 @@ bool coordi_map_put(coordi_map *map, const char *key, void *value)
     if (copy == NULL) {
         return false;
     }
-    map->entries[map->used] = (coordi_map_entry){copy, value, hash};
+    map->entries[map->used] = (coordi_map_entry){copy, value, hash, map->serial++};
     place(map->slots, 2 * map->cap, hash, map->used);
     map->used++;
     map->count++;
@@ -128,12 +128,29 @@ void *coordi_map_remove(coordi_map *map, const char *key)
     return value;
 }
 
+/* Index of the first entry with this serial or a higher one. */
+static size_t index_of(const coordi_map *map, size_t serial)
+{
+    size_t low = 0;
+    size_t high = map->used;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (map->entries[middle].serial < serial) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* *at is a serial, not an index, which closing holes would shift. */
 void *coordi_map_next(const coordi_map *map, size_t *at)
 {
-    while (*at < map->used) {
-        void *value = map->entries[(*at)++].value;
-        if (value != NULL) {
-            return value;
+    for (size_t i = index_of(map, *at); i < map->used; i++) {
+        if (map->entries[i].value != NULL) {
+            *at = map->entries[i].serial + 1;
+            return map->entries[i].value;
         }
     }
     return NULL;

@@ -11,6 +11,7 @@ typedef struct coordi_map_entry {
     char *key;   /* owned */
     void *value; /* not owned; NULL marks an entry that was removed */
     uint64_t hash;
+    size_t serial; /* rises from entry to entry, and never changes */
 } coordi_map_entry;
 
 /* All zero is an empty map. */
@@ -20,6 +21,7 @@ typedef struct coordi_map {
     size_t used;               /* entries, holes included */
     size_t count;              /* entries that live */
     size_t cap;                /* room for entries; slots has twice as many */
+    size_t serial;             /* of the next entry */
 } coordi_map;
 
 void coordi_map_done(coordi_map *map);
@@ -34,7 +36,8 @@ void *coordi_map_get(const coordi_map *map, const char *key);
 /* Removes and returns the value, or NULL. Allowed while walking. */
 void *coordi_map_remove(coordi_map *map, const char *key);
 
-/* Walks: start with *at = 0; NULL at the end. Items put while walking may be seen. */
+/* Walks: start with *at = 0; NULL at the end. Putting and removing while walking is fine:
+ * what is there all the time is seen exactly once, what is put meanwhile is seen last. */
 void *coordi_map_next(const coordi_map *map, size_t *at);
 
 #endif

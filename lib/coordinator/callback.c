@@ -27,7 +27,7 @@ static coordi_lane *lane_of(const coordi_run *run)
     return run->lane != NULL ? run->lane : run->c->lane;
 }
 
-/* ---- callbacks in the course of a task ------------------------------------------------- */
+/* ---- callbacks in the course of a task ---- */
 
 static void job_returned(coordi_job *job)
 {
@@ -61,7 +61,7 @@ void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run)
     coordi_lane_run(lane_of(run), &run->job);
 }
 
-/* ---- task_start ------------------------------------------------------------------------ */
+/* ---- task_start ---- */
 
 static void start_returned(coordi_job *job)
 {
@@ -90,7 +90,7 @@ void coordi_run_call_started(coordi_run *run)
     }
 }
 
-/* ---- the last one ---------------------------------------------------------------------- */
+/* ---- the last one ---- */
 
 static void end_returned(coordi_job *job)
 {
@@ -131,7 +131,7 @@ void coordi_run_call_end(coordi_run *run)
     coordi_lane_run(lane_of(run), &run->end_job);
 }
 
-/* ---- public ---------------------------------------------------------------------------- */
+/* ---- public ---- */
 
 coord_status comm_coordinator_get_delivery(CommCoordinator *c,
                                            comm_coordinator_delivery *ret, coord_error *err)

@@ -84,7 +84,7 @@ static coordi_event_kind read_result(coordi_run *run, coord_text result)
                                                                   : COORDI_EVENT_BROKEN;
 }
 
-/* ---- callbacks; on the lane ------------------------------------------------------------ */
+/* ---- callbacks; on the lane ---- */
 
 static coordi_event_kind call_send_data(coordi_run *run)
 {

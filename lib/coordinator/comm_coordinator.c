@@ -24,7 +24,7 @@ void comm_coordinator_options_init(comm_coordinator_options *options, size_t siz
     coordi_options_init(options, size, &DEFAULTS, sizeof DEFAULTS);
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 CommCoordinator *coordi_coordinator_ref(CommCoordinator *c)
 {
@@ -157,7 +157,7 @@ void comm_coordinator_destroy(CommCoordinator *c)
     }
 }
 
-/* ---- ops ------------------------------------------------------------------------------- */
+/* ---- ops ---- */
 
 static void release_c(coordi_op *op)
 {
@@ -198,7 +198,7 @@ static coord_status finish_call(coordi_op *op, int64_t wait_ms, const char *what
     return rc;
 }
 
-/* ---- start, close ---------------------------------------------------------------------- */
+/* ---- start, close ---- */
 
 static void run_start(coordi_op *op)
 {
@@ -236,7 +236,7 @@ coord_status comm_coordinator_close(CommCoordinator *c, coord_error *err)
     return op == NULL ? rc : finish_call(op, c->config.close_timeout_ms, "close", err);
 }
 
-/* ---- tasks ----------------------------------------------------------------------------- */
+/* ---- tasks ---- */
 
 static coord_status check_callbacks(const CommCoordinator *c, coord_role role,
                                     coord_error *err)
@@ -342,7 +342,7 @@ coord_status comm_coordinator_post_learner_task(CommCoordinator *c, coord_text t
     return give(c, &coordi_learner_run, task, true, NULL, err);
 }
 
-/* ---- calls about one task or buffer ---------------------------------------------------- */
+/* ---- calls about one task or buffer ---- */
 
 typedef struct name_op {
     coordi_op op;
@@ -434,7 +434,7 @@ coord_status comm_coordinator_data_ready(CommCoordinator *c, const char *buffer_
     return op == NULL ? rc : finish_call(&op->op, COORDI_OP_PATIENCE_MS, "data_ready", err);
 }
 
-/* ---- waiting --------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static void run_wait(coordi_op *op)
 {
@@ -475,7 +475,7 @@ coord_status comm_coordinator_wait_task(CommCoordinator *c, const char *task_id,
     return op == NULL ? rc : finish_call(&op->op, wait_ms, "wait_task", err);
 }
 
-/* ---- looking --------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 typedef struct status_op {
     coordi_op op;

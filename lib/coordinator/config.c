@@ -10,8 +10,8 @@
 #include <string.h>
 
 typedef enum kind {
-    TEXT,        /* a string; `size` bytes at `at` */
-    TEXT_OR_NULL,
+    HOST,        /* a name or an address; `size` bytes at `at` */
+    HOST_OR_NULL,
     WORD,        /* one of the words in `words` */
     INTEGER,     /* int64_t at `at` */
     INTEGER_OR_NULL,
@@ -40,11 +40,11 @@ typedef struct key {
 
 /* Every key there is. */
 static const key KEYS[] = {
-    {"host", "\"127.0.0.1\"", TEXT, 1, 255, TEXT_AT(host), NULL,
+    {"host", "\"127.0.0.1\"", HOST, 0, 0, TEXT_AT(host), NULL,
      "address to listen on"},
     {"port", "22273", INTEGER, 0, 65535, AT(port), 0, NULL,
      "port to listen on; 0: any free port"},
-    {"my_address", "null", TEXT_OR_NULL, 1, 255, TEXT_AT(my_address), NULL,
+    {"my_address", "null", HOST_OR_NULL, 0, 0, TEXT_AT(my_address), NULL,
      "host that workers report to; null: the local address of the path to each"},
     {"channel", "0", INTEGER, INT32_MIN, INT32_MAX, AT(channel), 0, NULL,
      "number that workers must have, too"},
@@ -104,16 +104,15 @@ static const key KEYS[] = {
 
 enum { KEY_COUNT = sizeof KEYS / sizeof KEYS[0], PATH_SIZE = 160 };
 
-/* ---- errors ---------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
-/* "path: must be ..., got x", or "path: part must be ..., got x" where the path names one. */
+/* "path: must be ..., got x"; `expected` may name a part: "port must be ...". */
 static coord_status wrong(coord_error *err, const char *path, const char *expected,
                           coord_text got)
 {
-    bool names_part = strstr(path, ": ") != NULL;
-    return coordi_fail(err, COORD_ERR_CONFIG, "%s%s %s, got %.*s%s", path,
-                       names_part ? "" : ":", expected, (int)(got.len < 64 ? got.len : 64),
-                       got.len == 0 ? "" : got.ptr, got.len > 64 ? "..." : "");
+    return coordi_fail(err, COORD_ERR_CONFIG, "%s: %s, got %.*s%s", path, expected,
+                       (int)(got.len < 64 ? got.len : 64), got.len == 0 ? "" : got.ptr,
+                       got.len > 64 ? "..." : "");
 }
 
 /* Number of edits from one word to the other (Levenshtein), for suggestions. */
@@ -121,7 +120,7 @@ static size_t distance(const char *a, size_t a_len, const char *b)
 {
     size_t b_len = strlen(b);
     size_t row[64];
-    if (a_len >= 64 || b_len >= 64) {
+    if (b_len >= sizeof row / sizeof row[0]) {
         return SIZE_MAX;
     }
     for (size_t j = 0; j <= b_len; j++) {
@@ -156,27 +155,22 @@ static coord_status unknown_key(coord_error *err, const char *name)
                        nearest);
 }
 
-/* ---- one kind each --------------------------------------------------------------------- */
+/* ---- one kind each ---- */
 
-static coord_status read_text(const key *k, coord_text value, char *out, coord_error *err)
+#define A_HOST "must be a host's name or address, without port and brackets"
+
+static bool read_host(coord_text value, char *out, size_t size)
 {
-    char expected[96];
-    (void)snprintf(expected, sizeof expected, "must be a string of %lld to %zu bytes%s",
-                   (long long)k->low, k->size - 1,
-                   k->kind == TEXT_OR_NULL ? ", or null" : "");
-    char text[512];
-    if (coordi_json_string(value, text, sizeof text) != COORD_OK ||
-        strlen(text) < (size_t)k->low || strlen(text) >= k->size) {
-        return wrong(err, k->name, expected, value);
-    }
-    memcpy(out, text, strlen(text) + 1);
-    return COORD_OK;
+    return coordi_json_string(value, out, size) == COORD_OK && coordi_address_is_host(out);
 }
 
 static bool is_word(const char *words, const char *word)
 {
     size_t len = strlen(word);
-    for (const char *at = words; len > 0 && at != NULL; at = strchr(at, ' ')) {
+    if (len == 0 || strchr(word, ' ') != NULL) {
+        return false;
+    }
+    for (const char *at = words; at != NULL; at = strchr(at, ' ')) {
         at += *at == ' ';
         if (strncmp(at, word, len) == 0 && (at[len] == ' ' || at[len] == '\0')) {
             return true;
@@ -198,8 +192,10 @@ static coord_status read_word(const key *k, coord_text value, char *out, coord_e
     return COORD_OK;
 }
 
-static coord_status read_integer(const char *path, int64_t low, int64_t high,
-                                 coord_text value, int64_t *out, coord_error *err)
+/* `part` names what the path alone doesn't, such as "port "; else it is "". */
+static coord_status read_integer(const char *path, const char *part, int64_t low,
+                                 int64_t high, coord_text value, int64_t *out,
+                                 coord_error *err)
 {
     char expected[96];
     int64_t number;
@@ -207,7 +203,7 @@ static coord_status read_integer(const char *path, int64_t low, int64_t high,
         *out = number;
         return COORD_OK;
     }
-    (void)snprintf(expected, sizeof expected, "must be an integer from %lld to %lld",
+    (void)snprintf(expected, sizeof expected, "%smust be an integer from %lld to %lld", part,
                    (long long)low, (long long)high);
     return wrong(err, path, expected, value);
 }
@@ -222,11 +218,31 @@ static coord_status read_seconds(const key *k, coord_text value, int64_t *out,
     /* Compared as milliseconds, so that NaN and the infinities fall out, too. */
     if (number && seconds * 1000.0 >= (double)k->low && seconds * 1000.0 <= (double)k->high) {
         *out = (int64_t)(seconds * 1000.0 + 0.5);
+        if (*out == 0 && seconds > 0.0) {
+            *out = 1; /* 0 would mean no limit */
+        }
         return COORD_OK;
     }
-    (void)snprintf(expected, sizeof expected, "must be a number of seconds from %g to %g",
+    (void)snprintf(expected, sizeof expected, "must be a number of seconds from %.10g to %.10g",
                    (double)k->low / 1000.0, (double)k->high / 1000.0);
     return wrong(err, k->name, expected, value);
+}
+
+/* An object with one key that is known. */
+static coord_status check_only(const char *path, coord_text object, const char *known,
+                               coord_error *err)
+{
+    coord_text name;
+    coord_text value;
+    size_t at = 0;
+    while (coordi_json_each_member(object, &at, &name, &value)) {
+        if (!coordi_json_string_is(name, known)) {
+            return coordi_fail(err, COORD_ERR_CONFIG,
+                               "%s: %.*s is no key of it; did you mean \"%s\"?", path,
+                               (int)(name.len < 80 ? name.len : 80), name.ptr, known);
+        }
+    }
+    return COORD_OK;
 }
 
 static coord_status read_executor(const key *k, coord_text value, coordi_config *config,
@@ -243,33 +259,23 @@ static coord_status read_executor(const key *k, coord_text value, coordi_config 
     }
     if (coordi_json_type_of(value) == COORDI_JSON_OBJECT &&
         coordi_json_get_many(value, &pool, 1, NULL) == COORD_OK && pool.present) {
+        coord_status rc = check_only("executor", value, "pool", err);
         config->executor = COORD_EXECUTOR_POOL;
-        return read_integer("executor.pool", k->low, k->high, pool.value,
-                            &config->executor_threads, err);
+        return rc != COORD_OK ? rc
+                              : read_integer("executor.pool", "", k->low, k->high,
+                                             pool.value, &config->executor_threads, err);
     }
     return wrong(err, k->name, "must be \"per_task\", \"inline\" or {\"pool\": threads}",
                  value);
 }
 
-/* ---- workers --------------------------------------------------------------------------- */
-
-static coord_status read_worker_text(const char *path, int index, const char *what,
-                                     coord_text value, char *out, size_t size,
-                                     coord_error *err)
-{
-    char at[PATH_SIZE + 32];
-    if (coordi_json_string(value, out, size) == COORD_OK && out[0] != '\0') {
-        return COORD_OK;
-    }
-    (void)snprintf(at, sizeof at, "%s[%d]: %s", path, index, what);
-    return wrong(err, at, "must be a string of 1 to 255 bytes", value);
-}
+/* ---- workers ---- */
 
 static coord_status read_worker(const char *path, coord_role role, coord_text value,
                                 coordi_config_worker *out, coord_error *err)
 {
     coord_text item[4] = {{NULL, 0}};
-    char at[PATH_SIZE + 32];
+    char at[PATH_SIZE + 4];
     size_t count = 0;
     int64_t port;
 
@@ -283,21 +289,21 @@ static coord_status read_worker(const char *path, coord_role role, coord_text va
         return wrong(err, path, "must be a list of three: [id, host, port]", value);
     }
     out->role = role;
-    coord_status rc =
-        read_worker_text(path, 0, "id", item[0], out->id, sizeof out->id, err);
-    if (rc == COORD_OK) {
-        rc = read_worker_text(path, 1, "host", item[1], out->host, sizeof out->host, err);
+    (void)snprintf(at, sizeof at, "%s[0]", path);
+    if (coordi_json_string(item[0], out->id, sizeof out->id) != COORD_OK ||
+        out->id[0] == '\0') {
+        return wrong(err, at, "id must be a string of 1 to 255 bytes", item[0]);
     }
-    if (rc == COORD_OK) {
-        (void)snprintf(at, sizeof at, "%s[2]: port", path);
-        rc = read_integer(at, 0, 65535, item[2], &port, err);
+    (void)snprintf(at, sizeof at, "%s[1]", path);
+    if (!read_host(item[1], out->host, sizeof out->host)) {
+        return wrong(err, at, "host " A_HOST, item[1]);
     }
+    (void)snprintf(at, sizeof at, "%s[2]", path);
+    coord_status rc = read_integer(at, "port ", 0, 65535, item[2], &port, err);
     if (rc == COORD_OK && port == 0) {
-        rc = wrong(err, at, "must be the one that the worker listens on", item[2]);
+        return wrong(err, at, "port must be the one that the worker listens on", item[2]);
     }
-    if (rc == COORD_OK) {
-        out->port = (uint16_t)port;
-    }
+    out->port = rc == COORD_OK ? (uint16_t)port : 0;
     return rc;
 }
 
@@ -350,7 +356,7 @@ static coord_status read_workers(const key *k, coord_text value, coordi_config *
     return COORD_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static coord_status read_key(const key *k, coord_text value, coordi_config *config,
                              coord_error *err)
@@ -359,20 +365,24 @@ static coord_status read_key(const key *k, coord_text value, coordi_config *conf
     bool null = coordi_json_type_of(value) == COORDI_JSON_NULL;
 
     switch (k->kind) {
-    case TEXT:
-        return read_text(k, value, at, err);
-    case TEXT_OR_NULL:
+    case HOST:
+        return read_host(value, at, k->size) ? COORD_OK
+                                             : wrong(err, k->name, A_HOST, value);
+    case HOST_OR_NULL:
         at[0] = '\0';
-        return null ? COORD_OK : read_text(k, value, at, err);
+        return null || read_host(value, at, k->size)
+                   ? COORD_OK
+                   : wrong(err, k->name, A_HOST ", or null", value);
     case WORD:
         return read_word(k, value, at, err);
     case INTEGER:
-        return read_integer(k->name, k->low, k->high, value, (int64_t *)(void *)at, err);
+        return read_integer(k->name, "", k->low, k->high, value, (int64_t *)(void *)at,
+                            err);
     case INTEGER_OR_NULL:
         *(int64_t *)(void *)at = -1;
         return null ? COORD_OK
-                    : read_integer(k->name, k->low, k->high, value, (int64_t *)(void *)at,
-                                   err);
+                    : read_integer(k->name, "", k->low, k->high, value,
+                                   (int64_t *)(void *)at, err);
     case SECONDS:
         return read_seconds(k, value, (int64_t *)(void *)at, err);
     case SWITCH:

@@ -25,7 +25,7 @@ typedef struct coordi_send_op coordi_send_op;
 
 enum { COORDI_ROLES = 2 };
 
-/* ---- the coordinator ------------------------------------------------------------------- */
+/* ---- the coordinator ---- */
 
 typedef enum coordi_phase {
     COORDI_PHASE_CREATED, /* start() may be called, also again after it failed */
@@ -89,7 +89,7 @@ void coordi_coordinator_pump(CommCoordinator *c, coord_role role);
 /* status.c: yours (coordi_free); NULL: no memory. */
 char *coordi_coordinator_status(CommCoordinator *c);
 
-/* ---- members --------------------------------------------------------------------------- */
+/* ---- members ---- */
 
 typedef enum coordi_member_state {
     COORDI_MEMBER_AWAY,       /* not connected; the timer brings the next attempt */
@@ -134,7 +134,7 @@ void coordi_member_leave(coordi_member *m);
 void coordi_member_drop(coordi_member *m, const coord_error *why);
 bool coordi_member_is_ready(const coordi_member *m);
 
-/* ---- runs ------------------------------------------------------------------------------ */
+/* ---- runs ---- */
 
 typedef enum coordi_state {
     COORDI_STATE_NONE, /* in a table: this event means nothing in this state */

@@ -89,7 +89,7 @@ static const coordi_rule RULES[COORDI_STATE_COUNT][COORDI_EVENT_COUNT] = {
         },
 };
 
-/* ---- requests -------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static coordi_event_kind read_want(coordi_run *run, coord_text result)
 {
@@ -149,7 +149,7 @@ static void wait_for_data(coordi_run *run)
     run->ready = false;
 }
 
-/* ---- callbacks; on the lane ------------------------------------------------------------ */
+/* ---- callbacks; on the lane ---- */
 
 static coordi_event_kind call_get_data(coordi_run *run)
 {

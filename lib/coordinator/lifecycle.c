@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- start ----------------------------------------------------------------------------- */
+/* ---- start ---- */
 
 static void release_everything(CommCoordinator *c)
 {
@@ -186,7 +186,7 @@ coord_status coordi_coordinator_begin(CommCoordinator *c, coord_error *err)
     return COORD_OK;
 }
 
-/* ---- while it runs --------------------------------------------------------------------- */
+/* ---- while it runs ---- */
 
 void coordi_coordinator_pump(CommCoordinator *c, coord_role role)
 {
@@ -221,7 +221,7 @@ void coordi_coordinator_check(CommCoordinator *c)
     }
 }
 
-/* ---- close ----------------------------------------------------------------------------- */
+/* ---- close ---- */
 
 static size_t count_members(const CommCoordinator *c)
 {

@@ -38,7 +38,7 @@ bool coordi_member_is_ready(const coordi_member *m)
            m->state == COORDI_MEMBER_RECOVERING;
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 coord_status coordi_member_add(CommCoordinator *c, const coordi_config_worker *worker,
                                coord_error *err)
@@ -143,7 +143,7 @@ void coordi_member_drop(coordi_member *m, const coord_error *why)
     }
 }
 
-/* ---- connecting ------------------------------------------------------------------------ */
+/* ---- connecting ---- */
 
 static void on_lost(coord_connection *connection, const coord_error *why, void *arg)
 {
@@ -197,7 +197,7 @@ static void on_retry(coordi_timer *timer)
     coordi_member_connect(COORDI_ITEM(timer, coordi_member, retry));
 }
 
-/* ---- requests of its own --------------------------------------------------------------- */
+/* ---- requests of its own ---- */
 
 static void send(coordi_member *m, const char *name, int64_t timeout_ms,
                  coordi_task_listener_fn *listener)
@@ -325,7 +325,7 @@ void coordi_member_recover(coordi_member *m, const char *close_name, bool busy)
     }
 }
 
-/* ---- leaving --------------------------------------------------------------------------- */
+/* ---- leaving ---- */
 
 static void on_disconnected(coord_connection *connection, const coord_error *failure,
                             coord_text data, void *arg)

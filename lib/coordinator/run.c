@@ -28,7 +28,7 @@ const char *coordi_state_str(coordi_state state)
     return NAME[state];
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 static coord_status check_task(CommCoordinator *c, coord_text task, char **id,
                                coord_error *err)
@@ -126,7 +126,7 @@ void coordi_run_unref(coordi_run *run)
     coordi_free(run);
 }
 
-/* ---- events ---------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 void coordi_run_dispatch(coordi_run *run, coordi_event_kind event)
 {
@@ -169,7 +169,7 @@ static void on_timer(coordi_timer *timer)
     coordi_run_stop(run, COORDI_EVENT_STOP, &why);
 }
 
-/* ---- requests -------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 /* True: the worker may still be at it. */
 static bool forget_request(coordi_run *run)
@@ -322,7 +322,7 @@ bool coordi_run_read_text(coord_text from, const char *key, char **to)
     return text != NULL;
 }
 
-/* ---- actions --------------------------------------------------------------------------- */
+/* ---- actions ---- */
 
 /* {"name": ..., "task_info": {the host's task, and who does it}} */
 static char *start_body(const coordi_run *run, coord_text resource, size_t *len)

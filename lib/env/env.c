@@ -40,7 +40,7 @@ coord_status coordi_check_fork(const coord_loop *loop, const char *what, coord_e
                        what, (long long)loop->pid, (long long)here);
 }
 
-/* ---- callbacks on the stack ------------------------------------------------------------ */
+/* ---- callbacks on the stack ---- */
 
 static _Thread_local coordi_frame *frames; /* innermost first */
 

@@ -24,7 +24,7 @@
 
 #include <stdatomic.h>
 
-/* ---- jobs, timers, events -------------------------------------------------------------- */
+/* ---- jobs, timers, events ---- */
 
 typedef struct coordi_job coordi_job;
 struct coordi_job {
@@ -46,7 +46,7 @@ struct coordi_timer {
 typedef struct coordi_event coordi_event;   /* a binary semaphore: wait takes what set gave */
 typedef struct coordi_thread coordi_thread; /* a thread of ours */
 
-/* ---- http client ----------------------------------------------------------------------- */
+/* ---- http client ---- */
 
 /* Both ends of libcoord mark what they send with this header, and so find out that
  * requests can be repeated and connections kept. */
@@ -90,7 +90,7 @@ typedef struct coordi_http_spec {
 typedef void coordi_http_path_fn(coord_status status, const char *local_host,
                                  const coord_error *error, void *arg);
 
-/* ---- http server ----------------------------------------------------------------------- */
+/* ---- http server ---- */
 
 typedef struct coordi_http_server coordi_http_server;
 typedef struct coordi_http_call coordi_http_call;
@@ -118,7 +118,7 @@ struct coordi_http_call {
     char peer[64];    /* numeric address of the sender, for logs */
 };
 
-/* ---- processes ------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 typedef struct coordi_process coordi_process;
 
@@ -135,7 +135,7 @@ typedef struct coordi_process_spec {
     void *arg;
 } coordi_process_spec;
 
-/* ---- the table ------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 typedef struct coordi_env {
     const char *name; /* "real" or "sim" */
@@ -191,6 +191,9 @@ typedef struct coordi_env {
     int64_t (*process_id)(const coordi_process *process);
     /* Signals the child's whole process group. */
     void (*process_signal)(coordi_process *process, int signal_number);
+    /* True: what it writes is left in its pipes, so that it has to wait in the end. Some of
+     * it may still come. Its exit comes all the same, after what was in the pipes. */
+    void (*process_pause)(coordi_process *process, bool paused);
     void (*process_destroy)(coordi_process *process); /* kills what is left of it */
 
     /* Files; any thread. `loop` may be NULL in the real world. */
@@ -215,7 +218,20 @@ struct coord_loop {
 extern const coordi_env coordi_env_real;
 extern const coordi_env coordi_env_sim;
 
-/* ---- in short -------------------------------------------------------------------------- */
+/* ---- in a child that process_start() of another process started ---- */
+
+typedef struct coordi_guard_spec {
+    int exit_code;              /* with which this process is ended */
+    void (*on_gone)(void *arg); /* or NULL: it is ended at once */
+    int64_t grace_ms;           /* after on_gone has returned; 0: it is left alone */
+    void *arg;
+} coordi_guard_spec;
+
+/* Watches the lifeline on a thread that stays for good. Only the first call does, and only
+ * when there is one. Any thread; belongs to the process, not to a loop. */
+coord_status coordi_child_guard(const coordi_guard_spec *spec, coord_error *err);
+
+/* ---- in short ---- */
 
 static inline int64_t coordi_now(coord_loop *loop)
 {
@@ -263,7 +279,7 @@ void coordi_random_uuid(coord_loop *loop, char out[37]);
 /* COORD_ERR_FORKED in a child of the process that made the loop, else COORD_OK. */
 coord_status coordi_check_fork(const coord_loop *loop, const char *what, coord_error *err);
 
-/* ---- callbacks on the stack ------------------------------------------------------------ */
+/* ---- callbacks on the stack ---- */
 
 /* Marks that this thread runs a callback of `owner`, so that a call which waits for that
  * callback's end can be refused. */

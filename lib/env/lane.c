@@ -101,7 +101,7 @@ static void discard(coordi_executor *executor)
     coordi_loop_unref(loop);
 }
 
-/* ---- workers --------------------------------------------------------------------------- */
+/* ---- workers ---- */
 
 /* How many workers the executor wants now; a pool keeps its size while lanes are open. */
 static size_t wanted_locked(const coordi_executor *executor)
@@ -238,7 +238,7 @@ static coord_status worker_start(coordi_executor *executor, coord_error *err)
     return rc;
 }
 
-/* ---- lanes ----------------------------------------------------------------------------- */
+/* ---- lanes ---- */
 
 static bool needs_worker_locked(const coordi_executor *executor)
 {

@@ -59,7 +59,7 @@ coord_status coord_loop_step(coord_loop *loop, int64_t wait_ms, coord_error *err
     return rc != COORD_OK ? rc : loop->env->step(loop, wait_ms, err);
 }
 
-/* ---- letting go ------------------------------------------------------------------------ */
+/* ---- letting go ---- */
 
 typedef struct marker {
     coordi_job job;

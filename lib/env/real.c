@@ -84,6 +84,7 @@ const coordi_env coordi_env_real = {
     .process_start = coordi_real_process_start,
     .process_id = coordi_real_process_id,
     .process_signal = coordi_real_process_signal,
+    .process_pause = coordi_real_process_pause,
     .process_destroy = coordi_real_process_destroy,
     .file_read = coordi_real_file_read,
     .file_replace = coordi_real_file_replace,

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
-/* ---- the loop -------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 /* What an epoll event points at. It may be freed as soon as it is unwatched, also while the
  * events of this turn are being handed out. */
@@ -88,7 +88,7 @@ void coordi_real_wake_locked(coordi_real_loop *loop);
 /* Under loop->lock: lets the first thread that waits for an event look again. */
 void coordi_real_wake_waiter_locked(coordi_real_loop *loop);
 
-/* ---- threads --------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 /* A thread that takes no signals but those that its own faults raise. */
 coord_status coordi_real_spawn(const char *name, void *(*run)(void *arg), void *arg,
@@ -111,7 +111,7 @@ void coordi_real_event_set(coordi_event *event);
 bool coordi_real_event_wait(coordi_event *event, int64_t deadline_ms);
 void coordi_real_event_destroy(coordi_event *event);
 
-/* ---- loop entries of the table --------------------------------------------------------- */
+/* ---- loop entries of the table ---- */
 
 void coordi_real_post(coord_loop *loop, coordi_job *job);
 bool coordi_real_inside(const coord_loop *loop);
@@ -124,7 +124,7 @@ void coordi_real_timer_cancel(coord_loop *loop, coordi_timer *timer);
 /* libcurl and libsodium, once a process; false when they can't be had. */
 bool coordi_real_libraries(void);
 
-/* ---- parts that end with the loop ------------------------------------------------------ */
+/* ---- parts that end with the loop ---- */
 
 void coordi_real_client_end(coordi_real_loop *loop);
 void coordi_real_process_end(coordi_real_loop *loop);

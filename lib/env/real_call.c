@@ -20,7 +20,7 @@ enum {
     KEPT_OF_TOO_BIG = 65536,
 };
 
-/* ---- creation --------------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 typedef struct head {
     size_t bytes; /* of all names and values with their NULs */
@@ -143,7 +143,7 @@ void coordi_call_lost(coordi_call *call)
     call_free(call);
 }
 
-/* ---- headers ---------------------------------------------------------------------------- */
+/* ---- headers ---- */
 
 static bool is_same_name(const char *a, const char *b)
 {
@@ -178,7 +178,7 @@ const char *coordi_real_call_header(coordi_http_call *base, const char *name)
     return joined;
 }
 
-/* ---- the body --------------------------------------------------------------------------- */
+/* ---- the body ---- */
 
 /* Makes room for `need` bytes: doubling, but never over what will be kept. */
 static bool reserve(coordi_call *call, size_t need)
@@ -234,7 +234,7 @@ bool coordi_call_add(coordi_call *call, const char *bytes, size_t len)
     return true;
 }
 
-/* ---- the answer ------------------------------------------------------------------------- */
+/* ---- the answer ---- */
 
 static void free_bytes(void *bytes)
 {

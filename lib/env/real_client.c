@@ -25,7 +25,7 @@ enum {
     HTTP_PORT = 80,
 };
 
-/* ---- telling the owner ------------------------------------------------------------------ */
+/* ---- telling the owner ---- */
 
 static void request_free(coordi_http_request *request)
 {
@@ -78,7 +78,7 @@ static void finish_failed(coordi_http_request *request, const coord_error *why)
     finish(request, status, 0, &error);
 }
 
-/* ---- sending ---------------------------------------------------------------------------- */
+/* ---- sending ---- */
 
 /* Sends to the next address that has not refused yet. */
 static coord_status launch(coordi_http_request *request, coord_error *err)
@@ -170,7 +170,8 @@ void coordi_client_landed(coordi_http_request *request, CURLcode code, int http_
                           int os_errno, const char *words)
 {
     coordi_http_peer *peer = request->peer;
-    if (code == CURLE_OK) {
+    request->too_big = request->too_big || code == CURLE_FILESIZE_EXCEEDED;
+    if (code == CURLE_OK && request->headed) {
         if (request->tried > 0 && peer->known.count > 0) {
             peer->good = (peer->good + request->tried) % peer->known.count;
         }
@@ -192,10 +193,11 @@ void coordi_client_landed(coordi_http_request *request, CURLcode code, int http_
     if (!request->begun) {
         doubt(peer);
     }
-    fail_landed(request, code, os_errno, words);
+    fail_landed(request, code, os_errno,
+                code == CURLE_OK ? "the connection ended within the answer's head" : words);
 }
 
-/* ---- names ------------------------------------------------------------------------------ */
+/* ---- names ---- */
 
 static void on_answer(const coordi_addresses *found, const coord_error *error, void *arg)
 {
@@ -253,7 +255,7 @@ static void waited_too_long(coordi_timer *timer)
     finish_failed(request, &why);
 }
 
-/* ---- requests --------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static coordi_http_request *request_create(coordi_http_peer *peer,
                                            const coordi_http_spec *spec)
@@ -277,6 +279,9 @@ static coordi_http_request *request_create(coordi_http_peer *peer,
     request->fresh = spec->fresh;
     request->max_reply_bytes =
         spec->max_reply_bytes == 0 ? DEFAULT_REPLY_BYTES : spec->max_reply_bytes;
+    if (request->max_reply_bytes > INT_MAX) {
+        request->max_reply_bytes = INT_MAX;
+    }
     request->done = spec->done;
     request->arg = spec->arg;
     coordi_list_append(&peer->waiting, &request->link);
@@ -315,7 +320,7 @@ void coordi_real_http_cancel(coordi_http_request *request)
     }
 }
 
-/* ---- peers ------------------------------------------------------------------------------ */
+/* ---- peers ---- */
 
 static bool is_header_text(const char *text)
 {

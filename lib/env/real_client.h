@@ -46,12 +46,13 @@ struct coordi_http_request {
     size_t header_bytes;
     bool begun; /* a connection is there: what comes now may reach the peer */
     bool marked;
+    bool headed; /* the answer's head is whole; libcurl takes half a head for an answer */
     bool too_big;
     bool flooded;   /* headers without end */
     int open_errno; /* no socket could be had */
 };
 
-/* ---- real_line.c ----------------------------------------------------------------------- */
+/* ---- real_line.c ---- */
 
 /* Something that libcurl waits for has happened: CURL_CSELECT_ bits. */
 typedef void coordi_line_fn(int fd, int what, void *arg);
@@ -64,7 +65,7 @@ void coordi_line_want(coordi_real_loop *loop, int fd, uint32_t events);
 void coordi_line_close(coordi_real_loop *loop, int fd);
 void coordi_lines_end(coordi_real_loop *loop);
 
-/* ---- real_shard.c ---------------------------------------------------------------------- */
+/* ---- real_shard.c ---- */
 
 /* A place for one more peer. NULL: out of memory. */
 coordi_shard *coordi_shard_join(coordi_real_loop *loop);
@@ -78,13 +79,13 @@ coord_status coordi_shard_send(coordi_http_request *request, const char *numeric
 /* Takes it back, whatever it is doing. */
 void coordi_shard_recall(coordi_http_request *request);
 
-/* ---- real_client.c, called by real_shard.c ----------------------------------------------- */
+/* ---- real_client.c, called by real_shard.c ---- */
 
 /* libcurl is done with the request, which has been recalled. `words` is libcurl's story. */
 void coordi_client_landed(coordi_http_request *request, CURLcode code, int http_status,
                           int os_errno, const char *words);
 
-/* ---- names: real_client.c and real_path.c ------------------------------------------------ */
+/* ---- names: real_client.c and real_path.c ---- */
 
 bool coordi_client_is_known(const coordi_http_peer *peer);
 /* Asks for the peer's name, unless that is under way. */

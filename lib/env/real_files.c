@@ -13,7 +13,7 @@
 
 enum { READ_STEP = 65536, SUFFIX_SIZE = 32, TRIES = 16 };
 
-/* ---- reading ----------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static coord_status read_all(int fd, const char *path, size_t max_bytes, coordi_buf *got,
                              coord_error *err)
@@ -86,7 +86,7 @@ coord_status coordi_real_file_read(coord_loop *loop, const char *path, size_t ma
     return COORD_OK;
 }
 
-/* ---- replacing --------------------------------------------------------------------------- */
+/* ---- replacing ---- */
 
 static int write_all(int fd, const char *bytes, size_t len)
 {

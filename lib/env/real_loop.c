@@ -54,7 +54,7 @@ bool coordi_real_inside(const coord_loop *loop)
     return false;
 }
 
-/* ---- jobs, timers ---------------------------------------------------------------------- */
+/* ---- jobs, timers ---- */
 
 void coordi_real_wake_locked(coordi_real_loop *loop)
 {
@@ -124,7 +124,7 @@ static void run_timers(coordi_real_loop *loop)
     }
 }
 
-/* ---- descriptors ----------------------------------------------------------------------- */
+/* ---- descriptors ---- */
 
 static int control(coordi_real_loop *loop, int op, int fd, uint32_t events,
                    coordi_watch *watch)
@@ -173,7 +173,7 @@ static void clear_timer(coordi_watch *watch, uint32_t events)
     loop->armed_ms = INT64_MAX;
 }
 
-/* ---- a turn ---------------------------------------------------------------------------- */
+/* ---- a turn ---- */
 
 /* How long epoll may sleep: -1 is for ever. */
 static int sleep_ms(coordi_real_loop *loop, int64_t wait_ms)
@@ -238,7 +238,7 @@ static bool is_dry_locked(const coordi_real_loop *loop)
     return coordi_list_empty(&loop->jobs) && coordi_list_empty(&loop->deferred);
 }
 
-/* ---- driving, by the host or by a thread that waits -------------------------------------- */
+/* ---- driving, by the host or by a thread that waits ---- */
 
 /* Sets timer_fd to what is due first, now that nobody sleeps in epoll_wait. */
 static void arm_locked(coordi_real_loop *loop)
@@ -347,7 +347,7 @@ int coordi_real_fd(const coord_loop *base)
     return base->own_thread ? -1 : coordi_real(base)->epoll_fd;
 }
 
-/* ---- the own thread -------------------------------------------------------------------- */
+/* ---- the own thread ---- */
 
 static void *loop_main(void *arg)
 {
@@ -398,7 +398,7 @@ void coordi_real_loop_adopt(coord_loop *base)
     }
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 static void close_and_free(coordi_real_loop *loop)
 {

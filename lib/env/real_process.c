@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -54,6 +55,7 @@ struct coordi_process {
     coordi_watch pid_watch;
     coordi_timer grace;
     stream streams[STREAMS];
+    bool paused; /* streams are not read, but when they are about to be closed */
     bool exited; /* the leader */
     bool told;   /* on_exit has been called */
     bool lost;   /* the host reaped it: its number may be somebody else's by now */
@@ -65,7 +67,7 @@ struct coordi_process {
     bool *gone; /* set while a function must know whether the process was destroyed */
 };
 
-/* ---- output and exit ---------------------------------------------------------------------- */
+/* ---- output and exit ---- */
 
 static void stream_close(stream *s)
 {
@@ -132,6 +134,9 @@ static void stream_ready(coordi_watch *watch, uint32_t events)
     (void)events;
     stream *s = COORDI_ITEM(watch, stream, watch);
     coordi_process *process = s->process;
+    if (process->paused) { /* it has ended; resuming will tell again */
+        return;
+    }
     if (stream_read(s, PIECES)) {
         tell_exit(process);
     }
@@ -178,7 +183,7 @@ static void leader_gone(coordi_watch *watch, uint32_t events)
     tell_exit(process);
 }
 
-/* ---- starting ----------------------------------------------------------------------------- */
+/* ---- starting ---- */
 
 static void close_pair(int pair[2])
 {
@@ -268,26 +273,34 @@ static int set_attributes(posix_spawnattr_t *how)
     return rc != 0 ? rc : posix_spawnattr_setsigdefault(how, &all);
 }
 
-/* The child's environment, with the lifeline's name last. */
-static const char **environment_of(const coordi_process_spec *spec)
+static bool has_name(const char *variable, const char *name)
 {
-    static const char LIFELINE[] = "COORD_LIFELINE_FD=3";
+    const size_t len = strlen(name);
+    return strncmp(variable, name, len) == 0 && variable[len] == '=';
+}
+
+/* The child's environment, with what names the lifeline and us last. `parent` is
+ * "COORD_PARENT_PID=..." or NULL. */
+static const char **environment_of(const coordi_process_spec *spec, const char *parent)
+{
     size_t count = 0;
     while (spec->envp[count] != NULL) {
         count++;
     }
-    const char **all = coordi_alloc((count + 2) * sizeof *all);
+    const char **all = coordi_alloc((count + 3) * sizeof *all);
     if (all == NULL) {
         return NULL;
     }
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(spec->envp[i], LIFELINE, strlen("COORD_LIFELINE_FD=")) != 0) {
+        if (!has_name(spec->envp[i], "COORD_LIFELINE_FD") &&
+            !has_name(spec->envp[i], "COORD_PARENT_PID")) {
             all[kept++] = spec->envp[i];
         }
     }
-    all[kept++] = LIFELINE;
-    all[kept] = NULL;
+    all[kept++] = "COORD_LIFELINE_FD=3";
+    all[kept++] = parent;
+    all[kept] = NULL; /* when parent is NULL there are two */
     return all;
 }
 
@@ -318,7 +331,12 @@ static int spawn(const coordi_process_spec *spec, const pipes *p, const char **e
 static coord_status start(coordi_process *process, const coordi_process_spec *spec,
                           pipes *p, coord_error *err)
 {
-    const char **envp = environment_of(spec);
+    /* A child that asks for a signal at our death gets it when the thread that started it
+     * ends; so it is told who we are only if that thread lives as long as the loop. */
+    char parent[48];
+    (void)snprintf(parent, sizeof parent, "COORD_PARENT_PID=%ld", (long)getpid());
+    const char **envp =
+        environment_of(spec, process->loop->base.own_thread ? parent : NULL);
     if (envp == NULL) {
         return coordi_fail_nomem(err, "process");
     }
@@ -395,7 +413,7 @@ coord_status coordi_real_process_start(coord_loop *loop, const coordi_process_sp
     return COORD_OK;
 }
 
-/* ---- ending ------------------------------------------------------------------------------- */
+/* ---- ending ---- */
 
 int64_t coordi_real_process_id(const coordi_process *process)
 {
@@ -406,6 +424,19 @@ void coordi_real_process_signal(coordi_process *process, int signal_number)
 {
     if (!process->lost) {
         (void)kill(-process->pid, signal_number);
+    }
+}
+
+/* A stream that has ended is reported whatever is asked for, so it is reported once. */
+void coordi_real_process_pause(coordi_process *process, bool paused)
+{
+    process->paused = paused;
+    for (int i = 0; i < STREAMS; i++) {
+        stream *s = &process->streams[i];
+        if (s->fd >= 0) { /* can't fail: it is watched */
+            (void)coordi_real_rewatch(process->loop, s->fd, paused ? EPOLLET : EPOLLIN,
+                                      &s->watch);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ coord_status coordi_real_process_start(coord_loop *loop, const coordi_process_sp
                                        coordi_process **ret, coord_error *err);
 int64_t coordi_real_process_id(const coordi_process *process);
 void coordi_real_process_signal(coordi_process *process, int signal_number);
+void coordi_real_process_pause(coordi_process *process, bool paused);
 void coordi_real_process_destroy(coordi_process *process);
 
 #endif

@@ -65,7 +65,7 @@ bool coordi_real_is_numeric(const char *host, coordi_addresses *ret)
     return true;
 }
 
-/* ---- the threads ----------------------------------------------------------------------- */
+/* ---- the threads ---- */
 
 static bool holds(const coordi_addresses *found, const char *text)
 {
@@ -141,7 +141,7 @@ static void *resolver_main(void *arg)
     return NULL;
 }
 
-/* ---- the loop's side ------------------------------------------------------------------- */
+/* ---- the loop's side ---- */
 
 static void answer_run(coordi_job *job)
 {

@@ -33,7 +33,7 @@ enum {
     DEFAULT_BODY_MAX = 16 << 20,
 };
 
-/* ---- running the daemon ------------------------------------------------------------------ */
+/* ---- running the daemon ---- */
 
 void coordi_server_run_soon(coordi_http_server *server)
 {
@@ -93,7 +93,7 @@ static void daemon_due(coordi_timer *timer)
     run(COORDI_ITEM(timer, coordi_http_server, daemon_timer));
 }
 
-/* ---- accepting --------------------------------------------------------------------------- */
+/* ---- accepting ---- */
 
 static bool is_full(const coordi_http_server *server)
 {
@@ -156,7 +156,7 @@ static void accept_again(coordi_timer *timer)
     }
 }
 
-/* ---- admission --------------------------------------------------------------------------- */
+/* ---- admission ---- */
 
 static bool fits(const coordi_http_server *server, const coordi_call *call)
 {
@@ -218,7 +218,7 @@ static void settle_charge(coordi_http_server *server, coordi_call *call)
     }
 }
 
-/* ---- what the daemon calls ---------------------------------------------------------------- */
+/* ---- what the daemon calls ---- */
 
 static enum MHD_Result begin(coordi_http_server *server, struct MHD_Connection *connection,
                              const char *url, const char *method, void **context)
@@ -277,7 +277,7 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **co
     }
 }
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static coord_status start_daemon(coordi_http_server *server, coord_error *err)
 {

@@ -62,7 +62,7 @@ struct coordi_http_server {
 coord_status coordi_listen(const char *host, uint16_t port, int *ret_fd, uint16_t *ret_port,
                            coord_error *err);
 
-/* ---- real_server.c for real_call.c ------------------------------------------------------- */
+/* ---- real_server.c for real_call.c ---- */
 
 /* Makes the daemon look at its connections at the end of this turn. */
 void coordi_server_run_soon(coordi_http_server *server);
@@ -70,7 +70,7 @@ void coordi_server_run_soon(coordi_http_server *server);
 /* Gives a call's charge back, and admits those that it kept out. */
 void coordi_server_release(coordi_call *call);
 
-/* ---- real_call.c for real_server.c ------------------------------------------------------- */
+/* ---- real_call.c for real_server.c ---- */
 
 /* NULL: out of memory. */
 coordi_call *coordi_call_create(coordi_http_server *server,

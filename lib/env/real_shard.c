@@ -48,7 +48,7 @@ struct coordi_slot {
     char words[CURL_ERROR_SIZE];
 };
 
-/* ---- libcurl's callbacks about a transfer ------------------------------------------------ */
+/* ---- libcurl's callbacks about a transfer ---- */
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 {
@@ -74,6 +74,9 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
     }
     if (len > 5 && memcmp(bytes, "HTTP/", 5) == 0) {
         request->marked = false; /* a new head, after "100 Continue" or a second try */
+        request->headed = false;
+    } else if (bytes[0] == '\r' || bytes[0] == '\n') {
+        request->headed = true;
     } else if (len >= sizeof MARK && strncasecmp(bytes, MARK, sizeof MARK - 1) == 0) {
         request->marked = true;
     }
@@ -91,7 +94,7 @@ static int on_begin(void *arg, char *to, char *from, int to_port, int from_port)
     return CURL_PREREQFUNC_OK;
 }
 
-/* ---- libcurl's callbacks about sockets and time ------------------------------------------ */
+/* ---- libcurl's callbacks about sockets and time ---- */
 
 static void harvest(coordi_shard *shard);
 
@@ -155,7 +158,7 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
-/* ---- slots ----------------------------------------------------------------------------- */
+/* ---- slots ---- */
 
 static void slot_destroy(coordi_slot *slot)
 {
@@ -249,11 +252,13 @@ static bool set_request(coordi_slot *slot, const coordi_http_request *request,
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_timeout_ms) ==
                CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE,
+                            (curl_off_t)request->max_reply_bytes) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, once) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, once) == CURLE_OK;
 }
 
-/* ---- shards ---------------------------------------------------------------------------- */
+/* ---- shards ---- */
 
 coordi_shard *coordi_shard_join(coordi_real_loop *loop)
 {
@@ -354,7 +359,7 @@ static void harvest(coordi_shard *shard)
     }
 }
 
-/* ---- requests -------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 /* IPv6 in brackets, the zone's % escaped, and the path as it is. */
 static bool url_print(const coordi_http_request *request, const char *numeric,

@@ -32,7 +32,7 @@ struct coordi_thread {
     char name[NAME_SIZE];
 };
 
-/* ---- time ------------------------------------------------------------------------------ */
+/* ---- time ---- */
 
 int64_t coordi_real_now(void)
 {
@@ -66,7 +66,7 @@ bool coordi_real_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t 
     return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT;
 }
 
-/* ---- threads --------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 /* Everything but what the thread's own faults raise: a host's crash handler must still see
  * those. */
@@ -137,7 +137,7 @@ void coordi_real_thread_join(coordi_thread *thread)
     coordi_free(thread);
 }
 
-/* ---- events ---------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 coordi_event *coordi_real_event_create(coord_loop *loop)
 {

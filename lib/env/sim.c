@@ -108,7 +108,8 @@ static coord_status check_options(const coord_sim_options *o, coord_error *err)
     }
     if (!(o->yield_chance >= 0 && o->yield_chance <= 1)) {
         return coordi_fail(err, COORD_ERR_ARG,
-                           "sim: yield_chance must be from 0 to 1, got %g", o->yield_chance);
+                           "sim: yield_chance must be from 0 to 1, got %g",
+                           o->yield_chance);
     }
     if (o->start_ms < 0) {
         return coordi_fail(err, COORD_ERR_ARG,
@@ -256,6 +257,7 @@ void coordi_sim_settle(coord_sim *sim)
         return; /* whoever runs us goes on when we have returned */
     }
     sim->refs++;
+    sim->at_instant = 0;
     while (!coordi_sim_spins(sim) && coordi_sim_drive(sim, sim->now_ms)) {
     }
     sim->refs--;
@@ -263,6 +265,9 @@ void coordi_sim_settle(coord_sim *sim)
 
 coord_status coordi_sim_lock_to_drive(coord_sim *sim, const char *what, coord_error *err)
 {
+    if (sim == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG, "%s: sim is required", what);
+    }
     (void)pthread_mutex_lock(&sim->lock);
     if (!coordi_sim_may_drive(sim)) {
         (void)pthread_mutex_unlock(&sim->lock);
@@ -270,6 +275,7 @@ coord_status coordi_sim_lock_to_drive(coord_sim *sim, const char *what, coord_er
                            "%s: called by code that the same world runs", what);
     }
     sim->refs++;
+    sim->at_instant = 0; /* each call may do its million */
     return COORD_OK;
 }
 
@@ -290,7 +296,7 @@ bool coord_sim_step(coord_sim *sim)
     return stepped;
 }
 
-static int64_t limit_after(const coord_sim *sim, int64_t ms)
+int64_t coordi_sim_after(const coord_sim *sim, int64_t ms)
 {
     if (ms <= 0) {
         return sim->now_ms;
@@ -298,21 +304,28 @@ static int64_t limit_after(const coord_sim *sim, int64_t ms)
     return ms > INT64_MAX - sim->now_ms ? INT64_MAX : sim->now_ms + ms;
 }
 
-coord_status coord_sim_run_for(coord_sim *sim, int64_t ms, coord_error *err)
+/* In a thread of the world; false: in another one. */
+static bool sleep_for(coord_sim *sim, int64_t ms)
 {
     (void)pthread_mutex_lock(&sim->lock);
     coordi_thread *self = coordi_sim_self(sim);
-    int64_t limit = limit_after(sim, ms);
     if (self != NULL) {
-        coordi_sim_sleep(self, limit);
-        (void)pthread_mutex_unlock(&sim->lock);
-        return COORD_OK;
+        coordi_sim_sleep(self, coordi_sim_after(sim, ms));
     }
     (void)pthread_mutex_unlock(&sim->lock);
+    return self != NULL;
+}
+
+coord_status coord_sim_run_for(coord_sim *sim, int64_t ms, coord_error *err)
+{
+    if (sim != NULL && sleep_for(sim, ms)) {
+        return COORD_OK;
+    }
     coord_status rc = coordi_sim_lock_to_drive(sim, "coord_sim_run_for", err);
     if (rc != COORD_OK) {
         return rc;
     }
+    int64_t limit = coordi_sim_after(sim, ms);
     while (!coordi_sim_spins(sim) && coordi_sim_drive(sim, limit)) {
     }
     if (coordi_sim_spins(sim)) {
@@ -331,7 +344,7 @@ coord_status coord_sim_run_until(coord_sim *sim, int64_t limit_ms,
     if (rc != COORD_OK) {
         return rc;
     }
-    int64_t limit = limit_after(sim, limit_ms);
+    int64_t limit = coordi_sim_after(sim, limit_ms);
     for (;;) {
         (void)pthread_mutex_unlock(&sim->lock);
         bool is_done = done(user);
@@ -361,7 +374,7 @@ coord_status coord_sim_run_until_idle(coord_sim *sim, int64_t limit_ms, coord_er
     if (rc != COORD_OK) {
         return rc;
     }
-    int64_t limit = limit_after(sim, limit_ms);
+    int64_t limit = coordi_sim_after(sim, limit_ms);
     for (;;) {
         if (coordi_sim_spins(sim)) {
             rc = spins(sim, err);

@@ -56,7 +56,7 @@ struct coord_sim {
     uint64_t order_state;  /* generator for order and faults */
     uint64_t bytes_state;  /* ... for what random() hands out */
     uint64_t hash;
-    uint64_t at_instant; /* events since the clock moved */
+    uint64_t at_instant; /* events since the clock moved, or a call began to run it */
 
     coordi_heap heap;
     coordi_sim_actor **ready;
@@ -141,6 +141,8 @@ bool coordi_sim_may_drive(const coord_sim *sim);
 /* Too much happened at one instant: nothing that waits for a later one gets there. */
 bool coordi_sim_spins(const coord_sim *sim);
 void coordi_sim_jump(coord_sim *sim, int64_t to_ms);
+int64_t coordi_sim_after(const coord_sim *sim,
+                         int64_t ms); /* now + ms, at most for ever */
 /* Does all that can be done without moving the clock. */
 void coordi_sim_settle(coord_sim *sim);
 
@@ -246,6 +248,7 @@ coord_status coordi_sim_process_start(coord_loop *loop, const coordi_process_spe
                                       coordi_process **ret, coord_error *err);
 int64_t coordi_sim_process_id(const coordi_process *process);
 void coordi_sim_process_signal(coordi_process *process, int signal_number);
+void coordi_sim_process_pause(coordi_process *process, bool paused);
 void coordi_sim_process_destroy(coordi_process *process);
 void coordi_sim_programs_done(coord_sim *sim);
 

@@ -17,7 +17,11 @@
  *   1 1 0  on its way back
  * Whatever has neither travels nor with_owner is freed. */
 
-enum { FIRST_PART_BYTES = 65536 }; /* what is shown of a body that is too big */
+/* As the real server has them. */
+enum {
+    FIRST_PART_BYTES = 65536, /* what is shown of a body that is too big */
+    SMALL_BODY_BYTES = 4096,  /* never waits for room */
+};
 
 static const coordi_sim_outcome REFUSED = {.status = COORD_ERR_LOST,
                                            .why = "connection refused",
@@ -177,8 +181,7 @@ static void deliver(coordi_sim_call *call, coordi_http_server *server)
         coordi_sim_link_of(sim, request->from, request->to.host, &plain);
     call->face.body.ptr = request->body;
     call->face.body.len = call->held_bytes;
-    call->face.too_big =
-        server->max_body_bytes > 0 && request->body_len > server->max_body_bytes;
+    call->face.too_big = request->body_len > server->max_body_bytes;
     call->server = server;
     call->with_owner = true;
     call->travels = false;
@@ -201,11 +204,18 @@ static void deliver(coordi_sim_call *call, coordi_http_server *server)
 
 static size_t shown_bytes(const coordi_http_server *server, size_t body_len)
 {
-    if (server->max_body_bytes == 0 || body_len <= server->max_body_bytes) {
+    if (body_len <= server->max_body_bytes) {
         return body_len;
     }
     return server->max_body_bytes < FIRST_PART_BYTES ? server->max_body_bytes
                                                      : FIRST_PART_BYTES;
+}
+
+static bool has_room(const coordi_http_server *server, size_t bytes)
+{
+    return bytes <= SMALL_BODY_BYTES || server->inflight_bytes == 0 ||
+           (server->inflight_bytes < server->max_inflight_bytes &&
+            bytes <= server->max_inflight_bytes - server->inflight_bytes);
 }
 
 static void arrive(coordi_sim_call *call)
@@ -228,8 +238,7 @@ static void arrive(coordi_sim_call *call)
         return;
     }
     call->held_bytes = shown_bytes(server, request->body_len);
-    if (server->max_inflight_bytes > 0 && server->inflight_bytes > 0 &&
-        call->held_bytes > server->max_inflight_bytes - server->inflight_bytes) {
+    if (!has_room(server, call->held_bytes)) {
         call->server = server;
         coordi_list_append(&server->waiting, &call->place);
         return;
@@ -280,7 +289,10 @@ const char *coordi_sim_call_header(coordi_http_call *face, const char *name)
 {
     const coordi_http_request *request = call_of(face)->request;
     if (strcasecmp(name, COORDI_HTTP_MARK) == 0) {
-        return request->marked ? COORD_VERSION : NULL;
+        return request->marked ? "1" : NULL;
+    }
+    if (strcasecmp(name, "Content-Type") == 0) {
+        return "application/json"; /* all say so */
     }
     for (size_t i = 0; i < request->headers->count; i++) {
         if (strcasecmp(request->headers->items[i].name, name) == 0) {

@@ -100,6 +100,11 @@ coord_status coordi_sim_peer_create(coord_loop *base, const coordi_address *addr
                                     coord_error *err)
 {
     coordi_sim_loop *loop = coordi_sim_loop_of(base);
+    if (address->https) {
+        return coordi_fail(err, COORD_ERR_UNSUPPORTED,
+                           "https://%.100s: this release speaks http only",
+                           address->host);
+    }
     coordi_http_peer *peer = coordi_zalloc(sizeof *peer);
     if (peer == NULL) {
         return coordi_fail_nomem(err, "http peer");
@@ -244,19 +249,20 @@ void coordi_sim_peer_destroy(coordi_http_peer *peer)
     coordi_free(peer);
 }
 
+/* In the words of the real client: what and how, and why as the cause. */
 static void describe(const coordi_http_request *request,
                      const coordi_sim_outcome *outcome, coord_error *error)
 {
-    if (outcome->status == COORD_ERR_TIMEOUT) {
-        (void)coordi_fail(error, COORD_ERR_TIMEOUT, "%s %s: no %s within %lld ms",
-                          request->method, request->url,
-                          outcome->undelivered ? "connection" : "answer",
-                          (long long)request->timeout_ms);
-    } else {
-        (void)coordi_fail(error, outcome->status, "%s %s: %s", request->method,
-                          request->url, outcome->why);
-    }
+    (void)coordi_fail(error, outcome->status, "%s %s: %s", request->method, request->url,
+                      coord_status_str(outcome->status));
     error->os_errno = outcome->os_errno;
+    if (outcome->why != NULL) {
+        (void)snprintf(error->cause, sizeof error->cause, "%s", outcome->why);
+    } else {
+        (void)snprintf(error->cause, sizeof error->cause, "no %s within %lld ms",
+                       outcome->undelivered ? "connection" : "answer",
+                       (long long)request->timeout_ms);
+    }
 }
 
 static void note(const coordi_http_request *request, const coordi_sim_loop *loop,

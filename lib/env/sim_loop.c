@@ -252,7 +252,7 @@ static coord_status step(coord_loop *base, int64_t wait_ms, coord_error *err)
     if (rc != COORD_OK) {
         return rc;
     }
-    int64_t limit = sim->now_ms + (wait_ms > 0 ? wait_ms : 0);
+    int64_t limit = coordi_sim_after(sim, wait_ms);
     uint64_t before = loop->events;
     while (loop->events == before && !coordi_sim_spins(sim)) {
         if (!coordi_sim_drive(sim, limit)) {
@@ -388,6 +388,7 @@ const coordi_env coordi_env_sim = {
     .process_start = coordi_sim_process_start,
     .process_id = coordi_sim_process_id,
     .process_signal = coordi_sim_process_signal,
+    .process_pause = coordi_sim_process_pause,
     .process_destroy = coordi_sim_process_destroy,
     .file_read = coordi_sim_file_read,
     .file_replace = coordi_sim_file_replace,

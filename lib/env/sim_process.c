@@ -350,6 +350,13 @@ void coordi_sim_process_signal(coordi_process *process, int signal_number)
     (void)pthread_mutex_unlock(&sim->lock);
 }
 
+/* A program here says all that it has to say at once. */
+void coordi_sim_process_pause(coordi_process *process, bool paused)
+{
+    (void)process;
+    (void)paused;
+}
+
 void coordi_sim_process_destroy(coordi_process *process)
 {
     if (process == NULL) {

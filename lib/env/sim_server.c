@@ -10,6 +10,8 @@
  * A server listens on the loopback interface of its machine, on the machine's address, or
  * on both. On a machine that is itself called 127.0.0.1 the two are the same. */
 
+enum { DEFAULT_BODY_MAX = 16 << 20 }; /* as the real one has it */
+
 /* Which ways in `bind` names on this machine; false: not an address of it. */
 static bool read_bind(const coordi_sim_host *host, const char *bind, bool *on_loopback,
                       bool *on_address)
@@ -101,8 +103,10 @@ coord_status coordi_sim_server_create(coord_loop *base,
     }
     server->loop = loop;
     server->host = loop->host;
-    server->max_body_bytes = spec->max_body_bytes;
-    server->max_inflight_bytes = spec->max_inflight_bytes;
+    server->max_body_bytes =
+        spec->max_body_bytes == 0 ? DEFAULT_BODY_MAX : spec->max_body_bytes;
+    server->max_inflight_bytes =
+        spec->max_inflight_bytes == 0 ? SIZE_MAX : spec->max_inflight_bytes;
     server->on_call = spec->on_call;
     server->arg = spec->arg;
     coordi_list_init(&server->open);

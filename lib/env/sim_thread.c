@@ -273,7 +273,7 @@ coord_status coord_sim_thread_join(coord_sim_thread *handle, int64_t limit_ms,
         rc =
             coordi_fail(err, COORD_ERR_STATE,
                         "coord_sim_thread_join: called by code that the same world runs");
-    } else if (!await_end(thread, sim->now_ms + (limit_ms > 0 ? limit_ms : 0))) {
+    } else if (!await_end(thread, coordi_sim_after(sim, limit_ms))) {
         rc = coordi_fail(err, COORD_ERR_TIMEOUT,
                          "sim: thread %u has not returned within %lld ms", thread->index,
                          (long long)limit_ms);
@@ -323,6 +323,7 @@ static void wait_in_thread(coordi_event *event, coordi_thread *self, int64_t dea
 static void wait_outside(coordi_event *event, int64_t deadline_ms)
 {
     coord_sim *sim = event->sim;
+    sim->at_instant = 0;
     while (!event->is_set && sim->now_ms < deadline_ms) {
         if (coordi_sim_spins(sim)) {
             COORDI_LOG(&sim->log, COORD_LOG_ERROR, "wait: the clock does not move");

@@ -14,7 +14,7 @@ static void on_begin(coordi_timer *timer);
 
 static const coord_text NO_DATA = {NULL, 0};
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 static void init_report(coordi_connection_report *report, coord_connection *owner,
                         coord_connection_fn *fn)
@@ -109,7 +109,7 @@ coord_status coordi_connection_need_lane(coord_connection *c, coord_error *err)
     return coordi_lane_open(c->master->executor, &c->lane, err);
 }
 
-/* ---- reports to the host --------------------------------------------------------------- */
+/* ---- reports to the host ---- */
 
 static void run_report(coordi_job *job)
 {
@@ -162,7 +162,7 @@ static void conclude(coord_connection *c, coordi_link *waiters,
     }
 }
 
-/* ---- leaving --------------------------------------------------------------------------- */
+/* ---- leaving ---- */
 
 static void fail_tasks(coord_connection *c, const coord_error *why)
 {
@@ -251,7 +251,7 @@ void coordi_connection_heard(coord_connection *c)
     }
 }
 
-/* ---- connecting ------------------------------------------------------------------------ */
+/* ---- connecting ---- */
 
 static void connect_failed(coord_connection *c, const coord_error *why, coord_text data)
 {
@@ -425,7 +425,7 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
     return COORD_OK;
 }
 
-/* ---- disconnecting --------------------------------------------------------------------- */
+/* ---- disconnecting ---- */
 
 static void on_disconnect_outcome(const coordi_outcome *outcome, void *arg)
 {

@@ -14,7 +14,7 @@ void coord_connection_options_init(coord_connection_options *options, size_t siz
     coordi_options_init(options, size, &DEFAULTS, sizeof DEFAULTS);
 }
 
-/* ---- creation -------------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 typedef struct create_op {
     coordi_op op;
@@ -72,7 +72,7 @@ coord_status coord_master_new_connection(coord_master *master,
     return rc;
 }
 
-/* ---- connect, disconnect --------------------------------------------------------------- */
+/* ---- connect, disconnect ---- */
 
 typedef struct attempt_op {
     coordi_op op;
@@ -175,7 +175,7 @@ const char *coord_connection_id(const coord_connection *connection)
     return connection->id;
 }
 
-/* ---- tasks ----------------------------------------------------------------------------- */
+/* ---- tasks ---- */
 
 coord_status coord_connection_new_task(coord_connection *connection, coord_text data,
                                        coord_task **ret, coord_error *err)
@@ -190,7 +190,7 @@ coord_status coord_connection_new_task(coord_connection *connection, coord_text 
     return rc == COORD_OK ? coordi_task_create(connection, data, ret, err) : rc;
 }
 
-/* ---- the end --------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void run_destroy(coordi_job *job)
 {

@@ -9,7 +9,7 @@
 
 static void run_lost(coordi_heartbeat *beat, int64_t silent_ms);
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 static coord_status check_options(const coord_master_options *o, coord_error *err)
 {
@@ -147,7 +147,7 @@ void coordi_master_shut(coord_master *m, const coord_error *why)
     m->executor = NULL;
 }
 
-/* ---- connections ----------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 static void run_lost(coordi_heartbeat *beat, int64_t silent_ms)
 {

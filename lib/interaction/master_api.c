@@ -26,7 +26,7 @@ void coord_master_options_init(coord_master_options *options, size_t size)
     coordi_options_init(options, size, &DEFAULTS, sizeof DEFAULTS);
 }
 
-/* ---- creation -------------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 typedef struct create_op {
     coordi_op op;
@@ -89,7 +89,7 @@ const char *coord_master_host(const coord_master *master)
     return master->host;
 }
 
-/* ---- ping ------------------------------------------------------------------------------ */
+/* ---- ping ---- */
 
 typedef struct ping_op {
     coordi_op op;
@@ -170,7 +170,7 @@ coord_status coord_master_ping(coord_master *master, int64_t wait_ms, coord_erro
     return rc;
 }
 
-/* ---- callbacks of the host ------------------------------------------------------------- */
+/* ---- callbacks of the host ---- */
 
 static void run_idle(coordi_job *job)
 {
@@ -200,7 +200,7 @@ void coordi_master_leave_callback(coord_master *master, coordi_frame *frame)
     }
 }
 
-/* ---- closing --------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 /* Finishes the close when the last connection and the last callback are gone. Whoever is
  * last, a connection here or a callback in leave, comes back here. */

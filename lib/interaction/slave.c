@@ -56,7 +56,7 @@ static coord_status check_options(const coord_slave_options *o, coord_error *err
     return coordi_endpoint_check_host(o->host, o->insecure, "slave", err);
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 coord_slave *coordi_slave_ref(coord_slave *slave)
 {
@@ -246,7 +246,7 @@ bool coord_slave_task_canceled(const coord_slave *slave)
     return atomic_load(&slave->canceled);
 }
 
-/* ---- on_lost --------------------------------------------------------------------------- */
+/* ---- on_lost ---- */
 
 static void finish_lost(coordi_job *job)
 {
@@ -269,7 +269,7 @@ static void run_lost(coordi_job *job)
     coordi_post(s->loop, &s->lost_job);
 }
 
-/* ---- closing --------------------------------------------------------------------------- */
+/* ---- closing ---- */
 
 void coordi_slave_check_closed(coord_slave *s)
 {

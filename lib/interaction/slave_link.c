@@ -10,7 +10,7 @@
 
 static void beat_later(coord_slave *s);
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 void coordi_master_link_unref(coordi_master_link *link)
 {
@@ -111,7 +111,7 @@ static bool is_loss(const coordi_outcome *outcome)
     return outcome->status == COORD_ERR_LOST || outcome->status == COORD_ERR_TIMEOUT;
 }
 
-/* ---- heartbeats ------------------------------------------------------------------------ */
+/* ---- heartbeats ---- */
 
 static void beat_later(coord_slave *s)
 {
@@ -159,7 +159,7 @@ static void on_heartbeat_due(coordi_timer *timer)
     }
 }
 
-/* ---- results --------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 typedef struct delivery {
     coordi_link link;

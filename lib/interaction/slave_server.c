@@ -22,7 +22,7 @@ static const char *header(coord_slave *s, coordi_http_call *call, const char *na
     return s->loop->env->call_header(call, name);
 }
 
-/* ---- checks before the hook ------------------------------------------------------------ */
+/* ---- checks before the hook ---- */
 
 static coordi_say check_master(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind)
 {
@@ -130,7 +130,7 @@ static bool passes(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
     return say == COORDI_SAY_NOTHING;
 }
 
-/* ---- after the hook -------------------------------------------------------------------- */
+/* ---- after the hook ---- */
 
 static coord_status accept_connect(coord_slave *s, coordi_http_call *call,
                                    const coordi_message *message, coord_error *err)
@@ -170,7 +170,7 @@ static void accept(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
            rc == COORD_OK ? NULL : err.text, NO_DATA);
 }
 
-/* ---- asks ------------------------------------------------------------------------------ */
+/* ---- asks ---- */
 
 static void free_ask(coordi_ask *ask)
 {
@@ -316,7 +316,7 @@ void coordi_slave_drop_asks(coord_slave *s)
     s->ask_count = 0;
 }
 
-/* ---- routes ---------------------------------------------------------------------------- */
+/* ---- routes ---- */
 
 static void on_connect(coordi_http_call *call, void *owner)
 {

@@ -20,7 +20,7 @@ static coord_loop *loop_of(const coord_task *task)
     return task->connection->master->loop;
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 coord_status coordi_task_create(coord_connection *connection, coord_text data,
                                 coord_task **ret, coord_error *err)
@@ -68,7 +68,7 @@ void coord_task_unref(coord_task *task)
     coordi_free(task);
 }
 
-/* ---- reports to the host, on the connection's lane ------------------------------------- */
+/* ---- reports to the host, on the connection's lane ---- */
 
 static void run_start_report(coordi_job *job)
 {
@@ -123,7 +123,7 @@ void coordi_task_report_settled(coord_task *task)
     }
 }
 
-/* ---- transitions, on the loop ---------------------------------------------------------- */
+/* ---- transitions, on the loop ---- */
 
 static void tell(coord_task *task)
 {
@@ -307,7 +307,7 @@ bool coordi_task_report(coord_task *task, bool completed, coord_text result)
     return true;
 }
 
-/* ---- posted by the public calls ---------------------------------------------------------- */
+/* ---- posted by the public calls ---- */
 
 static void run_start_job(coordi_job *job)
 {

@@ -45,7 +45,7 @@ struct coord_learner {
     worker worker;
 };
 
-/* ---- one task -------------------------------------------------------------------------- */
+/* ---- one task ---- */
 
 static coord_status say(coord_out *out, const char *message)
 {
@@ -175,7 +175,7 @@ static coord_status process(coord_slave *slave, coord_text data, coord_out *out,
     return fail(out, "task name error");
 }
 
-/* ---- both kinds ------------------------------------------------------------------------ */
+/* ---- both kinds ---- */
 
 static coord_status create_slave(worker *w, const coord_slave_options *options,
                                  coord_error *err)
@@ -204,7 +204,7 @@ static void free_worker(void *user)
     coordi_free(w);
 }
 
-/* ---- collector ------------------------------------------------------------------------- */
+/* ---- collector ---- */
 
 void coord_collector_callbacks_init(coord_collector_callbacks *callbacks, size_t size)
 {
@@ -274,7 +274,7 @@ void coord_collector_destroy(coord_collector *collector)
     }
 }
 
-/* ---- learner --------------------------------------------------------------------------- */
+/* ---- learner ---- */
 
 void coord_learner_callbacks_init(coord_learner_callbacks *callbacks, size_t size)
 {

@@ -24,6 +24,8 @@ typedef struct pool {
     coordi_map workers;
     coordi_link free_longest_first;
     size_t free_count;
+    coord_candidate *candidates; /* owned; what a policy is shown */
+    size_t candidates_cap;       /* at least as many as there are workers */
 } pool;
 
 struct coord_resource_manager {
@@ -37,7 +39,7 @@ const char *coord_role_str(coord_role role)
     return role == COORD_LEARNER ? "learner" : "collector";
 }
 
-/* ---- policies -------------------------------------------------------------------------- */
+/* ---- policies ---- */
 
 static size_t choose_random(coord_role role, coord_text task,
                             const coord_candidate *candidates, size_t count,
@@ -91,7 +93,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 coord_status coord_resource_manager_create(const coord_resource_policy *policy,
                                            uint64_t seed, coord_resource_manager **ret,
@@ -142,11 +144,33 @@ void coord_resource_manager_destroy(coord_resource_manager *m)
             free_worker(w);
         }
         coordi_map_done(&m->pools[i].workers);
+        coordi_free(m->pools[i].candidates);
     }
     coordi_free(m);
 }
 
-/* ---- bookkeeping ----------------------------------------------------------------------- */
+/* ---- bookkeeping ---- */
+
+static bool has_pool(const coord_resource_manager *m, coord_role role)
+{
+    return m != NULL && (unsigned)role < ROLES;
+}
+
+/* With room for one candidate more before there is one, assigning never needs memory. */
+static bool reserve_candidate(pool *p)
+{
+    if (p->workers.count < p->candidates_cap) {
+        return true;
+    }
+    size_t cap = p->candidates_cap == 0 ? 8 : 2 * p->candidates_cap;
+    coord_candidate *grown = coordi_realloc(p->candidates, cap * sizeof *grown);
+    if (grown == NULL) {
+        return false;
+    }
+    p->candidates = grown;
+    p->candidates_cap = cap;
+    return true;
+}
 
 static coord_status add_worker(pool *p, const char *id, worker **ret, coord_error *err)
 {
@@ -156,7 +180,7 @@ static coord_status add_worker(pool *p, const char *id, worker **ret, coord_erro
                            "resource manager: a worker's id has 1 to 255 bytes, got %zu",
                            len);
     }
-    worker *w = coordi_zalloc(sizeof *w);
+    worker *w = reserve_candidate(p) ? coordi_zalloc(sizeof *w) : NULL;
     if (w == NULL || !coordi_map_put(&p->workers, id, w)) {
         coordi_free(w);
         return coordi_fail_nomem(err, "resource manager");
@@ -171,7 +195,7 @@ coord_status coord_resource_manager_update(coord_resource_manager *manager, coor
                                            const char *id, coord_text resource,
                                            coord_error *err)
 {
-    if (manager == NULL || id == NULL || (unsigned)role >= ROLES) {
+    if (!has_pool(manager, role) || id == NULL) {
         return coordi_fail(err, COORD_ERR_ARG,
                            "resource manager: manager, role and id are required");
     }
@@ -198,10 +222,10 @@ coord_status coord_resource_manager_update(coord_resource_manager *manager, coor
 }
 
 /* The chosen one, or NULL. */
-static worker *choose(coord_resource_manager *m, coord_role role, coord_text task,
-                      coord_candidate *candidates)
+static worker *choose(coord_resource_manager *m, coord_role role, coord_text task)
 {
     pool *p = &m->pools[role];
+    coord_candidate *candidates = p->candidates;
     size_t count = 0;
     for (coordi_link *link = p->free_longest_first.next; link != &p->free_longest_first;
          link = link->next) {
@@ -218,24 +242,11 @@ coord_status coord_resource_manager_assign(coord_resource_manager *manager, coor
                                            coord_text task, const char **id,
                                            coord_text *resource)
 {
-    enum { ON_STACK = 32 };
-    coord_candidate few[ON_STACK];
-    coord_candidate *candidates = few;
+    if (!has_pool(manager, role) || id == NULL) {
+        return COORD_ERR_ARG;
+    }
     pool *p = &manager->pools[role];
-
-    if (p->free_count == 0) {
-        return COORD_AGAIN;
-    }
-    if (p->free_count > ON_STACK) {
-        candidates = coordi_alloc(p->free_count * sizeof *candidates);
-        if (candidates == NULL) {
-            return COORD_AGAIN; /* the task waits a little longer */
-        }
-    }
-    worker *w = choose(manager, role, task, candidates);
-    if (candidates != few) {
-        coordi_free(candidates);
-    }
+    worker *w = p->free_count == 0 ? NULL : choose(manager, role, task);
     if (w == NULL) {
         return COORD_AGAIN;
     }
@@ -253,6 +264,9 @@ coord_status coord_resource_manager_assign(coord_resource_manager *manager, coor
 bool coord_resource_manager_delete(coord_resource_manager *manager, coord_role role,
                                    const char *id)
 {
+    if (!has_pool(manager, role) || id == NULL) {
+        return false;
+    }
     pool *p = &manager->pools[role];
     worker *w = coordi_map_remove(&p->workers, id);
     if (w == NULL) {
@@ -269,6 +283,9 @@ bool coord_resource_manager_delete(coord_resource_manager *manager, coord_role r
 bool coord_resource_manager_have_assigned(const coord_resource_manager *manager,
                                           coord_role role, const char *id)
 {
+    if (!has_pool(manager, role) || id == NULL) {
+        return false;
+    }
     const worker *w = coordi_map_get(&manager->pools[role].workers, id);
     return w != NULL && w->assigned;
 }
@@ -276,11 +293,12 @@ bool coord_resource_manager_have_assigned(const coord_resource_manager *manager,
 void coord_resource_manager_count(const coord_resource_manager *manager, coord_role role,
                                   size_t *free_workers, size_t *assigned)
 {
-    const pool *p = &manager->pools[role];
+    bool known = has_pool(manager, role);
+    const pool *p = known ? &manager->pools[role] : NULL;
     if (free_workers != NULL) {
-        *free_workers = p->free_count;
+        *free_workers = known ? p->free_count : 0;
     }
     if (assigned != NULL) {
-        *assigned = p->workers.count - p->free_count;
+        *assigned = known ? p->workers.count - p->free_count : 0;
     }
 }

@@ -95,14 +95,20 @@ char *coordi_wire_answer(coordi_say say, const char *message, coord_text data, s
 }
 
 /* The peer's words for an error text: its message, decoded if that is possible. */
-static void words_of(const coordi_answer *answer, char *out, size_t size)
+static void words_of(coord_text message, char *out, size_t size)
 {
-    if (answer->message.len == 0 ||
-        coordi_json_string(answer->message, out, size) != COORD_OK) {
-        (void)snprintf(out, size, "%.*s",
-                       (int)(answer->message.len < 80 ? answer->message.len : 80),
-                       answer->message.len == 0 ? "" : answer->message.ptr);
+    if (message.len == 0) {
+        out[0] = '\0';
+        return;
     }
+    if (coordi_json_string(message, out, size) == COORD_OK) {
+        return;
+    }
+    if (coordi_json_type_of(message) == COORDI_JSON_STRING) {
+        message = (coord_text){message.ptr + 1, message.len - 2}; /* without its quotes */
+    }
+    (void)snprintf(out, size, "%.*s", (int)(message.len < size ? message.len : size - 1),
+                   message.ptr);
 }
 
 static coord_status fail_unreadable(int http_status, coord_text body, const char *what,
@@ -138,8 +144,8 @@ coord_status coordi_wire_read_answer(int http_status, coord_text body, const cha
     if (ret->success && http_status < 400) {
         return COORD_OK;
     }
-    char words[128];
-    words_of(ret, words, sizeof words);
+    char words[512];
+    words_of(ret->message, words, sizeof words);
     coord_status rc =
         coordi_fail(err, COORD_ERR_REFUSED, "%s: answered \"%s\" (code %d, HTTP %d)", what,
                     words, ret->code, http_status);

@@ -15,7 +15,7 @@ static coord_text or_nothing(coord_text data)
     return type == COORDI_JSON_NONE || type == COORDI_JSON_NULL ? NOTHING : data;
 }
 
-/* ---- builders -------------------------------------------------------------------------- */
+/* ---- builders ---- */
 
 char *coordi_wire_connect(const char *master_address, coord_text data, size_t *len)
 {
@@ -68,7 +68,7 @@ char *coordi_wire_nothing(size_t *len)
     return coordi_buf_take(&buf, len);
 }
 
-/* ---- readers --------------------------------------------------------------------------- */
+/* ---- readers ---- */
 
 coord_text coordi_wire_seen_body(const char *content_type, coord_text body)
 {

@@ -34,7 +34,7 @@ enum {
     COORDI_CODE_WRONG_RESULT = 601,
 };
 
-/* ---- answers --------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 /* Everything an endpoint can say. */
 typedef enum coordi_say {
@@ -101,7 +101,7 @@ typedef struct coordi_answer {
 coord_status coordi_wire_read_answer(int http_status, coord_text body, const char *what,
                                      coordi_answer *ret, coord_error *err);
 
-/* ---- checks before the body ------------------------------------------------------------ */
+/* ---- checks before the body ---- */
 
 /* The Channel header. `header` NULL: absent. */
 coordi_say coordi_wire_check_channel(const char *header, int64_t own);
@@ -109,7 +109,7 @@ coordi_say coordi_wire_check_channel(const char *header, int64_t own);
 /* What a Flask endpoint sees of a body: nothing, when it was sent as a form. */
 coord_text coordi_wire_seen_body(const char *content_type, coord_text body);
 
-/* ---- requests -------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 /* Builders: the text is yours; NULL when memory is out. */
 char *coordi_wire_connect(const char *master_address, coord_text data, size_t *len);

@@ -10,7 +10,7 @@
 
 static const int PORT = 22270;
 
-/* ---- what the host's callbacks see ----------------------------------------------------- */
+/* ---- what the host's callbacks see ---- */
 
 static void note(cluster *k, const char *name, const char *task_id, const char *format, ...)
 {
@@ -106,7 +106,7 @@ static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *
     note(user, "fail", task_id, "%d %s: %s", (int)why->status, why->text, why->cause);
 }
 
-/* ---- workers --------------------------------------------------------------------------- */
+/* ---- workers ---- */
 
 static bool fails(int *left)
 {
@@ -239,7 +239,7 @@ static void take_down(cluster_worker *w)
     w->loop = NULL;
 }
 
-/* ---- the cluster ----------------------------------------------------------------------- */
+/* ---- the cluster ---- */
 
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners)
 {

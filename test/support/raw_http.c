@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 64, REQUESTS = 256, PATIENCE_MS = 20000 };
+enum { CONNECTIONS = 256, REQUESTS = 256, PATIENCE_MS = 20000 };
 
 typedef struct connection {
     int fd; /* -1: free */
@@ -70,7 +70,7 @@ static void send_all(int fd, const char *bytes, size_t len)
     }
 }
 
-/* ---- server ------------------------------------------------------------------------------ */
+/* ---- server ---- */
 
 /* The length of the request at the start of the text, or 0 while it is not whole. */
 static size_t whole_request(const char *text, size_t len)
@@ -277,7 +277,7 @@ const char *raw_server_request(raw_server *server, size_t n)
     return text;
 }
 
-/* ---- client ------------------------------------------------------------------------------ */
+/* ---- client ---- */
 
 int raw_connect(uint16_t port)
 {

@@ -160,7 +160,7 @@ static void a_wait_ends_at_its_deadline(void **state)
     coord_loop_destroy(loop);
 }
 
-/* ---- timers ---------------------------------------------------------------------------- */
+/* ---- timers ---- */
 
 typedef struct alarm_clock {
     coordi_job job;
@@ -214,7 +214,7 @@ static void a_timer_fires_when_due_and_a_stopped_one_never(void **state)
     coord_loop_destroy(loop);
 }
 
-/* ---- host-driven loops ----------------------------------------------------------------- */
+/* ---- host-driven loops ---- */
 
 static void a_hosts_poll_sees_posted_jobs_and_due_timers(void **state)
 {
@@ -349,7 +349,7 @@ static void step_is_refused_from_a_callback_and_for_loops_with_a_thread(void **s
     coord_loop_destroy(loop);
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 /* An object that lives on a loop: torn down by a job, which drops its reference. */
 typedef struct object {

@@ -448,8 +448,8 @@ static void a_driver_that_waits_runs_the_world(void **state)
     assert_false(env->event_wait(s.event, 99)); /* long ago */
     env->event_set(s.event);
     env->event_set(s.event);
-    assert_true(env->event_wait(s.event, 0));  /* set before: no need to wait */
-    assert_false(env->event_wait(s.event, 0)); /* and taken */
+    assert_true(env->event_wait(s.event, 0));          /* set before: no need to wait */
+    assert_false(env->event_wait(s.event, 0));         /* and taken */
     assert_false(env->event_wait(s.event, INT64_MAX)); /* nothing can ever set it */
     env->event_destroy(s.event);
     rig_close(&r);
@@ -487,8 +487,10 @@ static void threads_take_turns_in_virtual_time(void **state)
     player a = {&r, ping, pong, 'a', 5};
     player b = {&r, pong, ping, 'b', 5};
     coord_sim_thread *threads[2];
-    assert_int_equal(coord_sim_thread_start(r.sim, play, &a, &threads[0], NULL), COORD_OK);
-    assert_int_equal(coord_sim_thread_start(r.sim, play, &b, &threads[1], NULL), COORD_OK);
+    assert_int_equal(coord_sim_thread_start(r.sim, play, &a, &threads[0], NULL),
+                     COORD_OK);
+    assert_int_equal(coord_sim_thread_start(r.sim, play, &b, &threads[1], NULL),
+                     COORD_OK);
     run_for(&r, 1000);
     assert_string_equal(r.diary, "");
     env->event_set(ping);
@@ -517,8 +519,9 @@ static void starter(void *user)
     coord_sim_thread *inner = NULL;
     player second = *p;
     second.what = 'i';
-    assert_int_equal(coord_sim_thread_start(p->rig->sim, late_waiter, &second, &inner, NULL),
-                     COORD_OK);
+    assert_int_equal(
+        coord_sim_thread_start(p->rig->sim, late_waiter, &second, &inner, NULL),
+        COORD_OK);
     assert_int_equal(coord_sim_thread_join(inner, 10, NULL), COORD_ERR_TIMEOUT);
     assert_int_equal(coord_sim_thread_join(inner, 1000, NULL), COORD_OK);
     write_down(p->rig, p->what);
@@ -592,9 +595,9 @@ static void lanes_run_on_threads_of_the_world(void **state)
         coordi_lane *lane[2];
         note notes[4];
         rig_open(&r, seed);
-        assert_int_equal(coordi_executor_create(r.a, COORDI_EXECUTOR_PER_TASK, 0, &executor,
-                                                NULL),
-                         COORD_OK);
+        assert_int_equal(
+            coordi_executor_create(r.a, COORDI_EXECUTOR_PER_TASK, 0, &executor, NULL),
+            COORD_OK);
         for (int i = 0; i < 2; i++) {
             assert_int_equal(coordi_lane_open(executor, &lane[i], NULL), COORD_OK);
         }

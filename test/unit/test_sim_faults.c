@@ -1,5 +1,5 @@
-/* Faults of the simulated world: messages that get lost, doubled or cut off, and processes
- * that stop or die. */
+/* Faults of the simulated world: messages that get lost, doubled or cut off, and
+ * processes that stop or die. */
 #include "base/alloc.h"
 #include "coord/testing.h"
 #include "env/env.h"
@@ -78,7 +78,8 @@ static void rig_open(rig *r, uint64_t seed)
     r->host = loop_on(r, "server");
     r->env = r->client->env;
     assert_int_equal(serve(r, r->host), COORD_OK);
-    assert_int_equal(r->env->peer_create(r->client, &to, NULL, 0, &r->peer, NULL), COORD_OK);
+    assert_int_equal(r->env->peer_create(r->client, &to, NULL, 0, &r->peer, NULL),
+                     COORD_OK);
 }
 
 static void rig_close(rig *r)

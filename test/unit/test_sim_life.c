@@ -32,8 +32,8 @@ static void run_for(coord_sim *sim, int64_t ms)
     assert_int_equal(coord_sim_run_for(sim, ms, NULL), COORD_OK);
 }
 
-/* An object as the layers above build them: it ticks, works on a lane, and is torn down on
- * its loop by a job that destroy posts. */
+/* An object as the layers above build them: it ticks, works on a lane, and is torn down
+ * on its loop by a job that destroy posts. */
 typedef struct thing {
     coord_loop *loop;
     coordi_timer timer;
@@ -351,7 +351,8 @@ static void on_output(coordi_process *process, int stream, const char *bytes, si
     watch *w = arg;
     size_t at = strlen(w->seen);
     assert_ptr_equal(process, w->process);
-    (void)snprintf(w->seen + at, sizeof w->seen - at, "%d:%.*s;", stream, (int)len, bytes);
+    (void)snprintf(w->seen + at, sizeof w->seen - at, "%d:%.*s;", stream, (int)len,
+                   bytes);
 }
 
 static void on_exit_code(coordi_process *process, int code, void *arg)
@@ -491,7 +492,8 @@ static void files_are_shared_and_the_disk_may_be_full(void **state)
     assert_int_equal(env->file_read(loop, "/f", 10, &got, &err), COORD_ERR_IO);
     assert_int_equal(err.os_errno, ENOENT);
     assert_int_equal(coord_sim_get_file(sim, "/f", &text, NULL), COORD_ERR_NOT_FOUND);
-    assert_int_equal(coord_sim_put_file(sim, "/f", coord_text_of("first"), NULL), COORD_OK);
+    assert_int_equal(coord_sim_put_file(sim, "/f", coord_text_of("first"), NULL),
+                     COORD_OK);
     coord_sim_set_disk_full(sim, true);
     assert_int_equal(env->file_replace(loop, "/f", "other", 5, &err), COORD_ERR_IO);
     assert_int_equal(err.os_errno, ENOSPC);

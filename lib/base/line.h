@@ -1,0 +1,9 @@
+/* Text of unknown origin, made fit for one line of an error or a log. */
+#ifndef COORDI_BASE_LINE_H
+#define COORDI_BASE_LINE_H
+
+/* Control characters, and bytes that are not UTF-8, become '?': a peer can't forge lines,
+ * and what was cut in the middle of a character can still be put into JSON. */
+void coordi_line_clean(char *text);
+
+#endif
