@@ -38,7 +38,7 @@ typedef struct coord_launcher_line {
     bool more;           /**< the line is over-long and goes on in the next piece */
 } coord_launcher_line;
 
-/** How a child ended. The library fills it in; fields are only ever appended. */
+/** How a child ended. Never grows. */
 typedef struct coord_launcher_exit {
     int code;          /**< its exit code; -1 when a signal ended it */
     int signal_number; /**< the signal that ended it, else 0 */

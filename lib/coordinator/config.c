@@ -45,7 +45,7 @@ static const key KEYS[] = {
     {"port", "22273", INTEGER, 0, 65535, AT(port), 0, NULL,
      "port to listen on; 0: any free port"},
     {"my_address", "null", HOST_OR_NULL, 0, 0, TEXT_AT(my_address), NULL,
-     "host that workers report to; null: the local address of the path to each"},
+     "host that workers report to; null: host, or our end of the path if that is any"},
     {"channel", "0", INTEGER, INT32_MIN, INT32_MAX, AT(channel), 0, NULL,
      "number that workers must have, too"},
     {"collector", "{}", WORKERS, COORD_COLLECTOR, 0, 0, 0, NULL,
@@ -509,7 +509,7 @@ char *coordi_config_help(void)
 {
     coordi_buf buf = {0};
     for (size_t i = 0; i < KEY_COUNT; i++) {
-        coordi_buf_addf(&buf, "%-26s %-12s %s\n", KEYS[i].name, KEYS[i].preset,
+        coordi_buf_addf(&buf, "    %-25s %-12s %s\n", KEYS[i].name, KEYS[i].preset,
                         KEYS[i].kind == FUTURE ? "not built yet: must be null"
                                                : KEYS[i].help);
     }

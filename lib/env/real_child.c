@@ -29,6 +29,7 @@ enum { FDS = 2 };
 typedef struct guard {
     coordi_guard_spec spec;
     struct pollfd fds[FDS]; /* lifeline, parent; -1: not there */
+    bool gone;              /* the parent, before there was a watcher */
 } guard;
 
 static guard the_guard; /* written once, before its thread starts */
@@ -64,11 +65,7 @@ static int find_lifeline(void)
 static bool lifeline_ended(int fd)
 {
     char byte;
-    ssize_t got;
-    do {
-        got = read(fd, &byte, 1);
-    } while (got > 0 || (got < 0 && errno == EINTR));
-    return got == 0;
+    return read(fd, &byte, 1) == 0;
 }
 
 static void wait_for_end(struct pollfd fds[FDS])
@@ -96,7 +93,9 @@ static void *guard_main(void *arg)
 {
     guard *g = arg;
     (void)pthread_setname_np(pthread_self(), "coord-guard");
-    wait_for_end(g->fds);
+    if (!g->gone) {
+        wait_for_end(g->fds);
+    }
     if (g->spec.on_gone != NULL) {
         g->spec.on_gone(g->spec.arg);
         if (g->spec.grace_ms == 0) {
@@ -130,12 +129,10 @@ coord_status coordi_child_guard(const coordi_guard_spec *spec, coord_error *err)
     if (lifeline < 0 || atomic_exchange(&taken, true)) {
         return COORD_OK;
     }
-    /* Not non-blocking: the flag is shared with siblings of the pipe's end, if any. */
     (void)fcntl(lifeline, F_SETFD, FD_CLOEXEC);
     the_guard.spec = *spec;
-    bool gone;
-    const int parent = watch_parent(spec->on_gone == NULL, &gone);
-    if (gone && spec->on_gone == NULL) {
+    const int parent = watch_parent(spec->on_gone == NULL, &the_guard.gone);
+    if (the_guard.gone && spec->on_gone == NULL) {
         _exit(spec->exit_code);
     }
     the_guard.fds[0] = (struct pollfd){.fd = lifeline, .events = POLLIN};

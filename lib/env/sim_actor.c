@@ -87,7 +87,6 @@ void coordi_sim_ready(coord_sim *sim, coordi_sim_actor *actor)
 void coordi_sim_hold(coord_sim *sim, coordi_sim_actor *actor, coordi_sim_loop *loop)
 {
     coordi_sim_calm(sim, actor);
-    actor->loop = loop;
     coordi_list_append(&loop->held, &actor->held);
 }
 

@@ -605,6 +605,44 @@ static void running_out_of_descriptors_pauses_accepting(void **state)
     rig_close(&r);
 }
 
+/* ---- memory ---- */
+
+typedef struct fault {
+    coord_loop *loop;
+    atomic_int left;
+} fault;
+
+/* Counts the loop thread's allocations alone: the test has its own. */
+static bool countdown(void *user)
+{
+    fault *f = user;
+    return coordi_inside(f->loop) && atomic_fetch_sub(&f->left, 1) == 0;
+}
+
+static void serving_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    rig r;
+    rig_open(&r);
+    bool answered = false;
+    for (int n = 0; !answered; n++) {
+        fault f = {.loop = r.env.loop};
+        atomic_init(&f.left, n);
+        atomic_store(&r.count, 0);
+        int fd = raw_connect(r.port);
+        char got[ANSWER_SIZE];
+        coordi_alloc_set_fault(countdown, &f);
+        raw_sends(fd, "PUT / HTTP/1.1\r\nHost: x\r\nToken: a\r\nToken: b\r\n"
+                      "Content-Length: 2\r\n\r\n{}");
+        (void)raw_read_answer(fd, got, sizeof got, false); /* or it is closed */
+        (void)close(fd);
+        coordi_alloc_set_fault(NULL, NULL);
+        answered = atomic_load(&f.left) >= 0;
+        assert_true(n < 100);
+    }
+    rig_close(&r);
+}
+
 /* ---- a host that drives the loop itself, and has SIGPIPE at its default --------------------- */
 
 static void a_client_that_resets_never_raises_sigpipe(void **state)
@@ -655,6 +693,7 @@ int main(void)
         cmocka_unit_test(a_port_that_is_taken_is_named),
         cmocka_unit_test(any_host_and_names_can_be_listened_on),
         cmocka_unit_test(running_out_of_descriptors_pauses_accepting),
+        cmocka_unit_test(serving_survives_every_failed_allocation),
         cmocka_unit_test(a_client_that_resets_never_raises_sigpipe),
     };
     return cmocka_run_group_tests_name("env_server", tests, NULL, NULL);
