@@ -61,7 +61,7 @@ static const char USAGE[] =
     "  --insecure           allow hosts beyond loopback\n"
     "  --die-with-parent    leave when the parent process dies\n";
 
-/* ---- steps ----------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------- */
 
 static coord_status tell_resource(coord_slave *slave, coord_text in, coord_out *out,
                                   coord_error *err, void *user)
@@ -120,7 +120,8 @@ static coord_status send_sample(const worker *w, coord_text task_info, coord_out
     coord_status rc = coord_json_text(name, &data_id, NULL, err);
     json_decref(name);
     if (rc == COORD_OK) {
-        rc = coord_out_printf(out, err, "{\"data_id\": %s, \"unroll_split_begin\": 0%s%.*s}",
+        rc = coord_out_printf(out, err,
+                              "{\"data_id\": %s, \"unroll_split_begin\": 0%s%.*s}",
                               data_id, echo ? ", \"task_info\": " : "",
                               echo ? (int)task_info.len : 0, task_info.ptr);
     }
@@ -184,7 +185,7 @@ static coord_status learn(coord_slave *slave, coord_text in, coord_out *out,
                             w->done, w->done >= w->set.samples ? "true" : "false");
 }
 
-/* ---- arguments ------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------- */
 
 static bool read_int(const char *name, const char *text, int64_t low, int64_t high,
                      int64_t *ret)
@@ -288,7 +289,7 @@ static bool read_settings(int argc, char **argv, settings *set)
     return good;
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life -------------------------------------------------------------------------- */
 
 static int complain(const coord_error *err, coord_status status)
 {

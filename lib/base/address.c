@@ -128,7 +128,8 @@ coord_status coordi_address_read(const char *text, size_t len, coordi_address *r
     return COORD_OK;
 }
 
-void coordi_address_print(const char *host, uint16_t port, char out[COORDI_HOST_PORT_SIZE])
+void coordi_address_print(const char *host, uint16_t port,
+                          char out[COORDI_HOST_PORT_SIZE])
 {
     bool v6 = strchr(host, ':') != NULL;
     (void)snprintf(out, COORDI_HOST_PORT_SIZE, "%s%.255s%s:%u", v6 ? "[" : "", host,

@@ -19,7 +19,8 @@ coord_status coordi_address_read(const char *text, size_t len, coordi_address *r
 
 /* "host:port", with brackets around IPv6; `out` is always closed. */
 enum { COORDI_HOST_PORT_SIZE = COORDI_HOST_SIZE + 10 };
-void coordi_address_print(const char *host, uint16_t port, char out[COORDI_HOST_PORT_SIZE]);
+void coordi_address_print(const char *host, uint16_t port,
+                          char out[COORDI_HOST_PORT_SIZE]);
 
 /* Could this be a host? A name, an IPv4 or an IPv6 address, without port and brackets. */
 bool coordi_address_is_host(const char *host);

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Each returns NULL when memory is out; a size of 0 gives a pointer to nothing, not NULL. */
+/* Each returns NULL when memory is out; a size of 0 gives a pointer to nothing, not NULL.
+ */
 void *coordi_alloc(size_t size);
 void *coordi_zalloc(size_t size);
 void *coordi_realloc(void *memory, size_t size);

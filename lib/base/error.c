@@ -36,7 +36,7 @@ const char *coord_status_str(coord_status status)
     };
     size_t at = (size_t)status;
     return at < sizeof NAME / sizeof NAME[0] && NAME[at] != NULL ? NAME[at]
-                                                                   : "unknown status";
+                                                                 : "unknown status";
 }
 
 static void print_text(char *out, size_t size, const char *format, va_list args)
@@ -100,9 +100,9 @@ coord_status coordi_fail_because(coord_error *err, coord_status status,
         va_start(args, format);
         print_text(err->text, sizeof err->text, format, args);
         va_end(args);
-        int len = snprintf(err->cause, sizeof err->cause, "%s%s%s", old.text,
-                           old.text[0] != '\0' && old.cause[0] != '\0' ? ": " : "",
-                           old.cause);
+        int len =
+            snprintf(err->cause, sizeof err->cause, "%s%s%s", old.text,
+                     old.text[0] != '\0' && old.cause[0] != '\0' ? ": " : "", old.cause);
         if (len >= (int)sizeof err->cause) {
             memcpy(err->cause + sizeof err->cause - 4, "...", 4);
             coordi_line_clean(err->cause);

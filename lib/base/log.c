@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void coordi_log_line(const coordi_log *log, coord_log_level level, const char *format, ...)
+void coordi_log_line(const coordi_log *log, coord_log_level level, const char *format,
+                     ...)
 {
     char line[1024];
     int at = snprintf(line, sizeof line, "%s: ", log->who);

@@ -92,9 +92,9 @@ bool coordi_map_put(coordi_map *map, const char *key, void *value)
     }
     if (map->used == map->cap) {
         /* Grow only if the room is really used; else closing the holes is enough. */
-        size_t cap = map->cap == 0                  ? FIRST_CAP
+        size_t cap = map->cap == 0               ? FIRST_CAP
                      : map->count > map->cap / 2 ? map->cap * 2
-                                                    : map->cap;
+                                                 : map->cap;
         if (!rebuild(map, cap)) {
             return false;
         }

@@ -26,8 +26,8 @@ typedef struct coordi_map {
 
 void coordi_map_done(coordi_map *map);
 
-/* Adds or replaces; the key is copied and the value must not be NULL. False when memory is
- * out, and then nothing changed. */
+/* Adds or replaces; the key is copied and the value must not be NULL. False when memory
+ * is out, and then nothing changed. */
 bool coordi_map_put(coordi_map *map, const char *key, void *value);
 
 /* The value, or NULL. */

@@ -31,9 +31,10 @@ coord_status coordi_options_adopt(void *ours, size_t our_size, const void *their
     }
     for (size_t i = our_size; i < their_size; i++) {
         if (bytes[i] != 0) {
-            return coordi_fail(err, COORD_ERR_ABI,
-                               "%s: the field at byte %zu is newer than this libcoord (%s)",
-                               what, i, COORD_VERSION);
+            return coordi_fail(
+                err, COORD_ERR_ABI,
+                "%s: the field at byte %zu is newer than this libcoord (%s)", what, i,
+                COORD_VERSION);
         }
     }
     memcpy(ours, theirs, their_size < our_size ? their_size : our_size);

@@ -10,16 +10,16 @@
 #include <string.h>
 
 typedef enum kind {
-    HOST,        /* a name or an address; `size` bytes at `at` */
+    HOST, /* a name or an address; `size` bytes at `at` */
     HOST_OR_NULL,
-    WORD,        /* one of the words in `words` */
-    INTEGER,     /* int64_t at `at` */
+    WORD,    /* one of the words in `words` */
+    INTEGER, /* int64_t at `at` */
     INTEGER_OR_NULL,
-    SECONDS,     /* a number; int64_t milliseconds at `at` */
-    SWITCH,      /* bool at `at` */
-    WORKERS,     /* map of [id, host, port]; the role is in `low` */
-    EXECUTOR,    /* "per_task", "inline" or {"pool": n} */
-    FUTURE       /* must be null: its feature is not built yet */
+    SECONDS,  /* a number; int64_t milliseconds at `at` */
+    SWITCH,   /* bool at `at` */
+    WORKERS,  /* map of [id, host, port]; the role is in `low` */
+    EXECUTOR, /* "per_task", "inline" or {"pool": n} */
+    FUTURE    /* must be null: its feature is not built yet */
 } kind;
 
 typedef struct key {
@@ -40,8 +40,7 @@ typedef struct key {
 
 /* Every key there is. */
 static const key KEYS[] = {
-    {"host", "\"127.0.0.1\"", HOST, 0, 0, TEXT_AT(host), NULL,
-     "address to listen on"},
+    {"host", "\"127.0.0.1\"", HOST, 0, 0, TEXT_AT(host), NULL, "address to listen on"},
     {"port", "22273", INTEGER, 0, 65535, AT(port), 0, NULL,
      "port to listen on; 0: any free port"},
     {"my_address", "null", HOST_OR_NULL, 0, 0, TEXT_AT(my_address), NULL,
@@ -70,8 +69,8 @@ static const key KEYS[] = {
      "longest wait of start for its workers"},
     {"request_retries", "5", INTEGER, 0, 1000, AT(request_retries), 0, NULL,
      "how often a request that failed is repeated"},
-    {"request_retry_wait_s", "1.0", SECONDS, 0, YEAR_MS, AT(request_retry_wait_ms), 0, NULL,
-     "pause before a request is repeated"},
+    {"request_retry_wait_s", "1.0", SECONDS, 0, YEAR_MS, AT(request_retry_wait_ms), 0,
+     NULL, "pause before a request is repeated"},
     {"request_timeout_s", "10", SECONDS, 1, YEAR_MS, AT(request_timeout_ms), 0, NULL,
      "longest wait for a worker's answer to one request"},
     {"heartbeat_tolerance_s", "17", SECONDS, 1, YEAR_MS, AT(heartbeat_tolerance_ms), 0,
@@ -83,8 +82,9 @@ static const key KEYS[] = {
     {"collector_task_timeout_s", "0", SECONDS, 0, YEAR_MS,
      AT(task_timeout_ms[COORD_COLLECTOR]), 0, NULL,
      "longest silence between a collector task's reports; 0: no limit"},
-    {"learner_task_timeout_s", "0", SECONDS, 0, YEAR_MS, AT(task_timeout_ms[COORD_LEARNER]),
-     0, NULL, "longest silence between a learner task's reports; 0: no limit"},
+    {"learner_task_timeout_s", "0", SECONDS, 0, YEAR_MS,
+     AT(task_timeout_ms[COORD_LEARNER]), 0, NULL,
+     "longest silence between a learner task's reports; 0: no limit"},
     {"close_timeout_s", "60", SECONDS, 1, YEAR_MS, AT(close_timeout_ms), 0, NULL,
      "longest close of the coordinator"},
     {"max_reassign", "3", INTEGER, 0, 1000, AT(max_reassign), 0, NULL,
@@ -98,8 +98,8 @@ static const key KEYS[] = {
      "allows to listen beyond loopback without secret or tls"},
     {"max_body_bytes", "16777216", INTEGER, 1024, 1LL << 40, AT(max_body_bytes), 0, NULL,
      "largest result of a worker"},
-    {"max_inflight_bytes", "268435456", INTEGER, 1024, 1LL << 40, AT(max_inflight_bytes), 0,
-     NULL, "results that may be in memory while they are received"},
+    {"max_inflight_bytes", "268435456", INTEGER, 1024, 1LL << 40, AT(max_inflight_bytes),
+     0, NULL, "results that may be in memory while they are received"},
 };
 
 enum { KEY_COUNT = sizeof KEYS / sizeof KEYS[0], PATH_SIZE = 160 };
@@ -151,8 +151,8 @@ static coord_status unknown_key(coord_error *err, const char *name)
         }
     }
     return coordi_fail(err, COORD_ERR_CONFIG,
-                       "%.80s: is no key of the configuration; did you mean \"%s\"?", name,
-                       nearest);
+                       "%.80s: is no key of the configuration; did you mean \"%s\"?",
+                       name, nearest);
 }
 
 /* ---- one kind each ---- */
@@ -161,7 +161,8 @@ static coord_status unknown_key(coord_error *err, const char *name)
 
 static bool read_host(coord_text value, char *out, size_t size)
 {
-    return coordi_json_string(value, out, size) == COORD_OK && coordi_address_is_host(out);
+    return coordi_json_string(value, out, size) == COORD_OK &&
+           coordi_address_is_host(out);
 }
 
 static bool is_word(const char *words, const char *word)
@@ -203,8 +204,8 @@ static coord_status read_integer(const char *path, const char *part, int64_t low
         *out = number;
         return COORD_OK;
     }
-    (void)snprintf(expected, sizeof expected, "%smust be an integer from %lld to %lld", part,
-                   (long long)low, (long long)high);
+    (void)snprintf(expected, sizeof expected, "%smust be an integer from %lld to %lld",
+                   part, (long long)low, (long long)high);
     return wrong(err, path, expected, value);
 }
 
@@ -216,14 +217,16 @@ static coord_status read_seconds(const key *k, coord_text value, int64_t *out,
     bool number = coordi_json_type_of(value) == COORDI_JSON_NUMBER &&
                   coordi_json_double(value, &seconds);
     /* Compared as milliseconds, so that NaN and the infinities fall out, too. */
-    if (number && seconds * 1000.0 >= (double)k->low && seconds * 1000.0 <= (double)k->high) {
+    if (number && seconds * 1000.0 >= (double)k->low &&
+        seconds * 1000.0 <= (double)k->high) {
         *out = (int64_t)(seconds * 1000.0 + 0.5);
         if (*out == 0 && seconds > 0.0) {
             *out = 1; /* 0 would mean no limit */
         }
         return COORD_OK;
     }
-    (void)snprintf(expected, sizeof expected, "must be a number of seconds from %.10g to %.10g",
+    (void)snprintf(expected, sizeof expected,
+                   "must be a number of seconds from %.10g to %.10g",
                    (double)k->low / 1000.0, (double)k->high / 1000.0);
     return wrong(err, k->name, expected, value);
 }
@@ -399,9 +402,9 @@ static coord_status read_key(const key *k, coord_text value, coordi_config *conf
     if (null) {
         return COORD_OK;
     }
-    return coordi_fail(err, COORD_ERR_UNSUPPORTED,
-                       "%s: is not built into this release; leave it out or set it to null",
-                       k->name);
+    return coordi_fail(
+        err, COORD_ERR_UNSUPPORTED,
+        "%s: is not built into this release; leave it out or set it to null", k->name);
 }
 
 static coord_status check_names(coord_text json, coord_error *err)
@@ -444,18 +447,17 @@ static coord_status check_together(coordi_config *config, coord_error *err)
         if (*min < 0) {
             *min = count;
         } else if (*min > count) {
-            return coordi_fail(err, COORD_ERR_CONFIG,
-                               "min_%ss: is %lld, but only %lld are configured",
-                               coord_role_str((coord_role)role), (long long)*min,
-                               (long long)count);
+            return coordi_fail(
+                err, COORD_ERR_CONFIG, "min_%ss: is %lld, but only %lld are configured",
+                coord_role_str((coord_role)role), (long long)*min, (long long)count);
         }
     }
     if (config->max_inflight_bytes < config->max_body_bytes) {
-        return coordi_fail(err, COORD_ERR_CONFIG,
-                           "max_inflight_bytes: must be at least max_body_bytes (%lld), got "
-                           "%lld",
-                           (long long)config->max_body_bytes,
-                           (long long)config->max_inflight_bytes);
+        return coordi_fail(
+            err, COORD_ERR_CONFIG,
+            "max_inflight_bytes: must be at least max_body_bytes (%lld), got "
+            "%lld",
+            (long long)config->max_body_bytes, (long long)config->max_inflight_bytes);
     }
     if (!config->insecure && !coordi_address_is_loopback(config->host)) {
         return coordi_fail(err, COORD_ERR_CONFIG,
@@ -480,7 +482,8 @@ static coord_status read_keys(coord_text json, coordi_config *config, coord_erro
     }
     rc = check_names(json, err);
     for (size_t i = 0; rc == COORD_OK && i < KEY_COUNT; i++) {
-        coord_text value = given[i].present ? given[i].value : coord_text_of(KEYS[i].preset);
+        coord_text value =
+            given[i].present ? given[i].value : coord_text_of(KEYS[i].preset);
         rc = read_key(&KEYS[i], value, config, err);
     }
     return rc == COORD_OK ? check_together(config, err) : rc;

@@ -69,7 +69,7 @@ static coord_status make_parts(CommCoordinator *c, coord_error *err)
     c->loop->env->random(c->loop, &seed, sizeof seed);
     coord_status rc = coord_resource_manager_create(&c->policy, seed, &c->resources, err);
     if (rc == COORD_OK) {
-        rc = coordi_executor_create(c->loop, (coordi_executor_kind)c->config.executor,
+        rc = coordi_executor_create(c->loop, c->config.executor,
                                     (size_t)c->config.executor_threads, &c->executor, err);
     }
     if (rc == COORD_OK) {

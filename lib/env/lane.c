@@ -26,7 +26,7 @@ enum { SPARE_WORKERS = 8 }; /* idle threads kept beyond what the open lanes need
 
 struct coordi_executor {
     coord_loop *loop;
-    coordi_executor_kind kind;
+    coord_executor kind;
     size_t pool_size;
     pthread_mutex_t lock;
     coordi_link ready;
@@ -53,10 +53,10 @@ typedef struct worker {
     coordi_job reap;
 } worker;
 
-coord_status coordi_executor_create(coord_loop *loop, coordi_executor_kind kind,
+coord_status coordi_executor_create(coord_loop *loop, coord_executor kind,
                                     size_t threads, coordi_executor **ret, coord_error *err)
 {
-    if (kind == COORDI_EXECUTOR_POOL && threads == 0) {
+    if (kind == COORD_EXECUTOR_POOL && threads == 0) {
         return coordi_fail(err, COORD_ERR_ARG, "executor: a pool needs at least one thread");
     }
     coordi_executor *executor = coordi_zalloc(sizeof *executor);
@@ -73,7 +73,7 @@ coord_status coordi_executor_create(coord_loop *loop, coordi_executor_kind kind,
     return COORD_OK;
 }
 
-coordi_executor_kind coordi_executor_kind_of(const coordi_executor *executor)
+coord_executor coordi_executor_kind_of(const coordi_executor *executor)
 {
     return executor->kind;
 }
@@ -109,7 +109,7 @@ static size_t wanted_locked(const coordi_executor *executor)
     if (executor->closed && executor->lanes == 0) {
         return 0;
     }
-    if (executor->kind == COORDI_EXECUTOR_POOL) {
+    if (executor->kind == COORD_EXECUTOR_POOL) {
         return executor->pool_size;
     }
     return executor->lanes + (executor->closed ? 0 : SPARE_WORKERS);
@@ -243,11 +243,11 @@ static coord_status worker_start(coordi_executor *executor, coord_error *err)
 static bool needs_worker_locked(const coordi_executor *executor)
 {
     switch (executor->kind) {
-    case COORDI_EXECUTOR_PER_TASK:
+    case COORD_EXECUTOR_PER_TASK:
         return executor->workers < executor->lanes;
-    case COORDI_EXECUTOR_POOL:
+    case COORD_EXECUTOR_POOL:
         return executor->workers < executor->pool_size;
-    case COORDI_EXECUTOR_INLINE:
+    case COORD_EXECUTOR_INLINE:
         break;
     }
     return false;
@@ -306,7 +306,7 @@ coord_status coordi_lane_open(coordi_executor *executor, coordi_lane **ret,
 void coordi_lane_run(coordi_lane *lane, coordi_job *job)
 {
     coordi_executor *executor = lane->executor;
-    if (executor->kind == COORDI_EXECUTOR_INLINE) {
+    if (executor->kind == COORD_EXECUTOR_INLINE) {
         coordi_post(executor->loop, job);
         return;
     }

@@ -10,18 +10,12 @@
 
 #include "env/env.h"
 
-typedef enum coordi_executor_kind {
-    COORDI_EXECUTOR_PER_TASK,
-    COORDI_EXECUTOR_POOL,
-    COORDI_EXECUTOR_INLINE,
-} coordi_executor_kind;
-
 typedef struct coordi_executor coordi_executor;
 typedef struct coordi_lane coordi_lane;
 
 /* `threads` counts for the pool alone. Keeps a reference of the loop until the last thread
  * has ended. */
-coord_status coordi_executor_create(coord_loop *loop, coordi_executor_kind kind,
+coord_status coordi_executor_create(coord_loop *loop, coord_executor kind,
                                     size_t threads, coordi_executor **ret,
                                     coord_error *err);
 
@@ -29,7 +23,7 @@ coord_status coordi_executor_create(coord_loop *loop, coordi_executor_kind kind,
  * and their last job has returned. Never waits. Takes NULL. */
 void coordi_executor_destroy(coordi_executor *executor);
 
-coordi_executor_kind coordi_executor_kind_of(const coordi_executor *executor);
+coord_executor coordi_executor_kind_of(const coordi_executor *executor);
 
 /* Any lane that was opened has a thread: what can fail, fails here. */
 coord_status coordi_lane_open(coordi_executor *executor, coordi_lane **ret,

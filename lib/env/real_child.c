@@ -17,12 +17,12 @@
 /* Vocabulary
  *   lifeline  the reading end of a pipe whose only writing end the parent has: see
  *             real_process.c. It ends with the parent.
- *   parent    known by its number if the parent said so (COORD_PARENT_PID): then the kernel
- *             may be asked for a signal at its death, and a pidfd tells its end even when
- *             a fork of the parent still holds the lifeline open.
+ *   parent    known by its number if the parent said so (COORD_PARENT_PID): then the
+ * kernel may be asked for a signal at its death, and a pidfd tells its end even when a
+ * fork of the parent still holds the lifeline open.
  *
- * The watcher is the one thread that a library of ours leaves behind for good: it belongs to
- * the process, as what it watches does. */
+ * The watcher is the one thread that a library of ours leaves behind for good: it belongs
+ * to the process, as what it watches does. */
 
 enum { FDS = 2 };
 
@@ -61,7 +61,8 @@ static int find_lifeline(void)
     return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY ? fd : -1;
 }
 
-/* Has the pipe come to its end? Nobody writes to it, but what is written would be eaten. */
+/* Has the pipe come to its end? Nobody writes to it, but what is written would be eaten.
+ */
 static bool lifeline_ended(int fd)
 {
     char byte;
@@ -106,8 +107,8 @@ static void *guard_main(void *arg)
     _exit(g->spec.exit_code);
 }
 
-/* The parent's pidfd, or -1: not known, or a shell stands between us. Asks for the signal,
- * too, where nobody wants to be told first. */
+/* The parent's pidfd, or -1: not known, or a shell stands between us. Asks for the
+ * signal, too, where nobody wants to be told first. */
 static int watch_parent(bool ask_signal, bool *gone)
 {
     const long parent = number_of("COORD_PARENT_PID", INT32_MAX);
@@ -138,7 +139,8 @@ coord_status coordi_child_guard(const coordi_guard_spec *spec, coord_error *err)
     the_guard.fds[0] = (struct pollfd){.fd = lifeline, .events = POLLIN};
     the_guard.fds[1] = (struct pollfd){.fd = parent, .events = POLLIN};
     pthread_t thread;
-    coord_status rc = coordi_real_spawn("guard", guard_main, &the_guard, true, &thread, err);
+    coord_status rc =
+        coordi_real_spawn("guard", guard_main, &the_guard, true, &thread, err);
     if (rc != COORD_OK) {
         if (parent >= 0) {
             (void)close(parent);

@@ -80,7 +80,7 @@ coord_status coordi_master_create(coord_loop *loop, const coord_master_options *
         .on_call = coordi_master_on_call,
         .arg = m,
     };
-    rc = coordi_executor_create(loop, (coordi_executor_kind)options->executor,
+    rc = coordi_executor_create(loop, options->executor,
                                 options->executor_threads, &m->executor, err);
     if (rc == COORD_OK) {
         rc = loop->env->server_create(loop, &spec, &m->server, err);

@@ -122,7 +122,7 @@ static void shut(coord_slave *s)
 static coord_status open_lanes(coord_slave *s, coord_error *err)
 {
     const coord_slave_options *o = &s->options;
-    coord_status rc = coordi_executor_create(s->loop, (coordi_executor_kind)o->executor,
+    coord_status rc = coordi_executor_create(s->loop, o->executor,
                                              o->executor_threads, &s->executor, err);
     if (rc == COORD_OK) {
         rc = coordi_lane_open(s->executor, &s->work_lane, err);

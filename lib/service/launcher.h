@@ -6,8 +6,8 @@
  *           ended: its name is free, its last lines and on_exit may be under way on its
  *           lane. It is done when on_exit has returned.
  *   record  a child that is done and that the launcher keeps, to tell how it ended
- *   piece   bytes that a child wrote, on their way to its sink: to the lane, which cuts them
- *           into lines, and back to the loop, which counts what is under way
+ *   piece   bytes that a child wrote, on their way to its sink: to the lane, which cuts
+ * them into lines, and back to the loop, which counts what is under way
  *
  * The loop thread has everything but what stands under "lane". */
 #ifndef COORDI_SERVICE_LAUNCHER_H
@@ -36,14 +36,16 @@ void coordi_order_done(coordi_order *order);
 /* Are these 1 to 255 bytes without control characters? */
 coord_status coordi_launcher_check_name(const char *name, coord_error *err);
 
-/* "[name] " and a line that is not yet whole, with room for the longest piece and a NUL. */
+/* "[name] " and a line that is not yet whole, with room for the longest piece and a NUL.
+ */
 typedef struct coordi_line_room {
     char *text;
     size_t len;
 } coordi_line_room;
 
 typedef struct coordi_child {
-    coordi_link link; /* in launcher->active until it is done, then in launcher->records */
+    coordi_link
+        link; /* in launcher->active until it is done, then in launcher->records */
     size_t refs;
     coord_launcher *launcher; /* a reference until it is done */
     uint64_t serial;          /* in the order of starts */
@@ -74,7 +76,7 @@ struct coord_launcher {
     bool owns_loop;
     coord_launcher_options options;
     coordi_log log;
-    atomic_bool silent;   /* destroyed: no sink is called */
+    atomic_bool silent; /* destroyed: no sink is called */
     atomic_size_t running;
 
     coordi_executor *executor; /* NULL: closed, and all children are done */
@@ -96,8 +98,11 @@ void coordi_launcher_unref(coord_launcher *launcher);
 void coordi_launcher_on_done(coord_launcher *launcher, coordi_child *child);
 
 /* launcher_child.c. All of it on the loop thread. */
-coord_status coordi_child_start(coord_launcher *launcher, coordi_order *order,
-                                coordi_child **ret, coord_error *err);
+/* Takes the name out of the order. NULL: out of memory. */
+coordi_child *coordi_child_create(coordi_order *order);
+/* When this fails the child is only to be let go of. */
+coord_status coordi_child_start(coordi_child *child, coord_launcher *launcher,
+                                const coordi_order *order, coord_error *err);
 void coordi_child_ref(coordi_child *child);
 void coordi_child_unref(coordi_child *child);
 /* Does nothing to one that has ended. */

@@ -5,7 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life
+ * ------------------------------------------------------------------------------ */
 
 void coordi_child_ref(coordi_child *child)
 {
@@ -41,7 +42,8 @@ static void be_done(coordi_child *child)
     coordi_launcher_unref(launcher);
 }
 
-/* ---- lines, on the lane ------------------------------------------------------------------ */
+/* ---- lines, on the lane
+ * ------------------------------------------------------------------ */
 
 typedef struct piece {
     coordi_job job; /* on the lane, then on the loop */
@@ -130,7 +132,8 @@ static void run_piece(coordi_job *job)
     coordi_post(p->child->launcher->loop, &p->job);
 }
 
-/* ---- pieces, on the loop ----------------------------------------------------------------- */
+/* ---- pieces, on the loop
+ * ----------------------------------------------------------------- */
 
 static void set_paused(coordi_child *child, bool paused)
 {
@@ -153,8 +156,8 @@ static void finish_piece(coordi_job *job)
     coordi_child_unref(child);
 }
 
-static void on_output(coordi_process *process, int stream, const char *bytes, size_t len,
-                      void *arg)
+static void child_wrote(coordi_process *process, int stream, const char *bytes,
+                        size_t len, void *arg)
 {
     (void)process;
     coordi_child *child = arg;
@@ -164,7 +167,8 @@ static void on_output(coordi_process *process, int stream, const char *bytes, si
     piece *p = coordi_alloc(sizeof *p + len);
     if (p == NULL) {
         COORDI_LOG(&child->launcher->log, COORD_LOG_ERROR,
-                   "output lost: name=%s bytes=%zu why=\"out of memory\"", child->name, len);
+                   "output lost: name=%s bytes=%zu why=\"out of memory\"", child->name,
+                   len);
         return;
     }
     *p = (piece){.job.run = run_piece, .child = child, .stream = stream, .len = len};
@@ -179,7 +183,8 @@ static void on_output(coordi_process *process, int stream, const char *bytes, si
     }
 }
 
-/* ---- end --------------------------------------------------------------------------------- */
+/* ---- end
+ * --------------------------------------------------------------------------------- */
 
 static void finish_exit(coordi_job *job)
 {
@@ -216,10 +221,8 @@ static void end_process(coordi_child *child)
     (void)atomic_fetch_sub(&child->launcher->running, 1);
 }
 
-static void on_exit(coordi_process *process, int code, void *arg)
+static void end(coordi_child *child, int code)
 {
-    (void)process;
-    coordi_child *child = arg;
     end_process(child);
     child->how.code = code < 0 ? -1 : code;
     child->how.signal_number = code < 0 ? -code : 0;
@@ -232,10 +235,16 @@ static void on_exit(coordi_process *process, int code, void *arg)
     child->lane = NULL;
     if (lane == NULL) {
         be_done(child);
-    } else {
+    } else { /* pieces may be under way: the exit comes after them */
         coordi_lane_run(lane, &child->exit_job);
         coordi_lane_close(lane);
     }
+}
+
+static void child_ended(coordi_process *process, int code, void *arg)
+{
+    (void)process;
+    end(arg, code);
 }
 
 static void kill_now(coordi_child *child)
@@ -278,22 +287,14 @@ void coordi_child_stop(coordi_child *child, int64_t grace_ms)
 
 void coordi_child_drop(coordi_child *child)
 {
-    coordi_lane *lane = child->lane;
-    child->lane = NULL;
     if (child->process != NULL) {
-        end_process(child);
-        child->how = (coord_launcher_exit){.code = -1, .signal_number = SIGKILL};
-        child->how.stopped = true;
-        if (lane == NULL) {
-            be_done(child);
-        } else { /* pieces may be under way: the exit comes after them */
-            coordi_lane_run(lane, &child->exit_job);
-            coordi_lane_close(lane);
-        }
+        child->stopped = true;
+        end(child, -SIGKILL);
     }
 }
 
-/* ---- start ------------------------------------------------------------------------------- */
+/* ---- start
+ * ------------------------------------------------------------------------------- */
 
 static bool make_room(coordi_child *child)
 {
@@ -311,8 +312,7 @@ static bool make_room(coordi_child *child)
     return true;
 }
 
-/* Takes the name out of the order. */
-static coordi_child *child_create(coordi_order *order)
+coordi_child *coordi_child_create(coordi_order *order)
 {
     coordi_child *child = coordi_zalloc(sizeof *child);
     if (child == NULL) {
@@ -340,8 +340,8 @@ static coord_status start_process(coord_launcher *launcher, coordi_child *child,
         .argv = (const char *const *)order->argv,
         .envp = (const char *const *)order->envp,
         .cwd = order->cwd,
-        .on_output = on_output,
-        .on_exit = on_exit,
+        .on_output = child_wrote,
+        .on_exit = child_ended,
         .arg = child,
     };
     coord_error why;
@@ -355,13 +355,9 @@ static coord_status start_process(coord_launcher *launcher, coordi_child *child,
     return COORD_OK;
 }
 
-coord_status coordi_child_start(coord_launcher *launcher, coordi_order *order,
-                                coordi_child **ret, coord_error *err)
+coord_status coordi_child_start(coordi_child *child, coord_launcher *launcher,
+                                const coordi_order *order, coord_error *err)
 {
-    coordi_child *child = child_create(order);
-    if (child == NULL) {
-        return coordi_fail_nomem(err, "launcher");
-    }
     coord_status rc = COORD_OK;
     if (child->on_line != NULL || child->on_exit != NULL) {
         rc = coordi_lane_open(launcher->executor, &child->lane, err);
@@ -371,15 +367,14 @@ coord_status coordi_child_start(coord_launcher *launcher, coordi_order *order,
     }
     if (rc != COORD_OK) {
         coordi_lane_close(child->lane);
-        coordi_child_unref(child);
         return rc;
     }
+    coordi_child_ref(child);
     child->launcher = coordi_launcher_ref(launcher);
     child->serial = ++launcher->last_serial;
     coordi_list_append(&launcher->active, &child->link);
     (void)atomic_fetch_add(&launcher->running, 1);
     COORDI_LOG(&launcher->log, COORD_LOG_INFO, "started: name=%s pid=%lld program=%s",
                child->name, (long long)child->pid, order->argv[0]);
-    *ret = child;
     return COORD_OK;
 }

@@ -191,9 +191,9 @@ static coord_status add_worker(pool *p, const char *id, worker **ret, coord_erro
     return COORD_OK;
 }
 
-coord_status coord_resource_manager_update(coord_resource_manager *manager, coord_role role,
-                                           const char *id, coord_text resource,
-                                           coord_error *err)
+coord_status coord_resource_manager_update(coord_resource_manager *manager,
+                                           coord_role role, const char *id,
+                                           coord_text resource, coord_error *err)
 {
     if (!has_pool(manager, role) || id == NULL) {
         return coordi_fail(err, COORD_ERR_ARG,
@@ -202,7 +202,8 @@ coord_status coord_resource_manager_update(coord_resource_manager *manager, coor
     pool *p = &manager->pools[role];
     char *copy = coordi_memdup(resource.ptr, resource.len);
     worker *w = coordi_map_get(&p->workers, id);
-    coord_status rc = copy == NULL ? coordi_fail_nomem(err, "resource manager") : COORD_OK;
+    coord_status rc =
+        copy == NULL ? coordi_fail_nomem(err, "resource manager") : COORD_OK;
     if (rc == COORD_OK && w == NULL) {
         rc = add_worker(p, id, &w, err);
     }
@@ -238,9 +239,9 @@ static worker *choose(coord_resource_manager *m, coord_role role, coord_text tas
     return chosen < count ? coordi_map_get(&p->workers, candidates[chosen].id) : NULL;
 }
 
-coord_status coord_resource_manager_assign(coord_resource_manager *manager, coord_role role,
-                                           coord_text task, const char **id,
-                                           coord_text *resource)
+coord_status coord_resource_manager_assign(coord_resource_manager *manager,
+                                           coord_role role, coord_text task,
+                                           const char **id, coord_text *resource)
 {
     if (!has_pool(manager, role) || id == NULL) {
         return COORD_ERR_ARG;

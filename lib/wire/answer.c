@@ -69,7 +69,8 @@ static const struct {
     [COORDI_SAY_RESULT] = {200, COORDI_CODE_OK, true, "Result received!"},
     [COORDI_SAY_NO_TASK] = {200, COORDI_CODE_WRONG_RESULT, false,
                             "Task information not found."},
-    [COORDI_SAY_NO_TASK_ID] = {200, COORDI_CODE_WRONG_RESULT, false, "Task ID not found."},
+    [COORDI_SAY_NO_TASK_ID] = {200, COORDI_CODE_WRONG_RESULT, false,
+                               "Task ID not found."},
     [COORDI_SAY_BAD_RESULT] = {400, COORDI_CODE_WRONG_RESULT, false, "Bad request."},
 };
 
@@ -78,7 +79,8 @@ int coordi_wire_status(coordi_say say)
     return ROWS[say].http;
 }
 
-char *coordi_wire_answer(coordi_say say, const char *message, coord_text data, size_t *len)
+char *coordi_wire_answer(coordi_say say, const char *message, coord_text data,
+                         size_t *len)
 {
     coordi_buf buf = {0};
     if (message == NULL) {
@@ -89,8 +91,8 @@ char *coordi_wire_answer(coordi_say say, const char *message, coord_text data, s
     coordi_buf_addt(&buf, data.len == 0 ? coord_text_of("null") : data);
     coordi_buf_adds(&buf, ",\"message\":");
     coordi_buf_add_json(&buf, message, strlen(message));
-    coordi_buf_adds(&buf, ROWS[say].success ? ",\"success\":true}\n"
-                                            : ",\"success\":false}\n");
+    coordi_buf_adds(&buf,
+                    ROWS[say].success ? ",\"success\":true}\n" : ",\"success\":false}\n");
     return coordi_buf_take(&buf, len);
 }
 
@@ -114,11 +116,12 @@ static void words_of(coord_text message, char *out, size_t size)
 static coord_status fail_unreadable(int http_status, coord_text body, const char *what,
                                     coord_error *err)
 {
-    coord_status rc = coordi_fail(
-        err, COORD_ERR_PROTOCOL,
-        "%s: answered HTTP %d without the four-key JSON body, but with %zu bytes \"%.*s\"",
-        what, http_status, body.len, (int)(body.len < 40 ? body.len : 40),
-        body.len == 0 ? "" : body.ptr);
+    coord_status rc =
+        coordi_fail(err, COORD_ERR_PROTOCOL,
+                    "%s: answered HTTP %d without the four-key JSON body, but with %zu "
+                    "bytes \"%.*s\"",
+                    what, http_status, body.len, (int)(body.len < 40 ? body.len : 40),
+                    body.len == 0 ? "" : body.ptr);
     if (err != NULL) {
         err->http_status = http_status;
     }
@@ -147,8 +150,8 @@ coord_status coordi_wire_read_answer(int http_status, coord_text body, const cha
     char words[512];
     words_of(ret->message, words, sizeof words);
     coord_status rc =
-        coordi_fail(err, COORD_ERR_REFUSED, "%s: answered \"%s\" (code %d, HTTP %d)", what,
-                    words, ret->code, http_status);
+        coordi_fail(err, COORD_ERR_REFUSED, "%s: answered \"%s\" (code %d, HTTP %d)",
+                    what, words, ret->code, http_status);
     if (err != NULL) {
         err->http_status = http_status;
         err->peer_code = ret->code;
@@ -156,8 +159,8 @@ coord_status coordi_wire_read_answer(int http_status, coord_text body, const cha
     return rc;
 }
 
-/* Strict decimal with an optional sign and blanks around, as Python's int() reads what its
- * own clients write. */
+/* Strict decimal with an optional sign and blanks around, as Python's int() reads what
+ * its own clients write. */
 coordi_say coordi_wire_check_channel(const char *header, int64_t own)
 {
     if (header == NULL || header[0] == '\0') {
@@ -179,5 +182,6 @@ coordi_say coordi_wire_check_channel(const char *header, int64_t own)
         }
         value = value * 10 + (at[i] - '0');
     }
-    return (minus ? -value : value) == own ? COORDI_SAY_NOTHING : COORDI_SAY_WRONG_CHANNEL;
+    return (minus ? -value : value) == own ? COORDI_SAY_NOTHING
+                                           : COORDI_SAY_WRONG_CHANNEL;
 }

@@ -85,9 +85,10 @@ static bool read_members(coord_text body, coordi_json_member *members, size_t co
     coord_error err;
     if (body.len == 0) {
         ret->malformed = true;
-        (void)snprintf(why, why_size,
-                       "The request has no body (or one sent as a form), but needs a JSON "
-                       "object.");
+        (void)snprintf(
+            why, why_size,
+            "The request has no body (or one sent as a form), but needs a JSON "
+            "object.");
         return false;
     }
     coord_status rc = coordi_json_get_many(body, members, count, &err);

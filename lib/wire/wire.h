@@ -2,8 +2,8 @@
  * the order in which it is checked. Pure: no I/O, no state.
  *
  * Conformance is to DI-engine's ding.interaction (Master and Slave). Where the reference
- * answers an HTML error page, we answer the same class of status with a four-key JSON body
- * and a code that its clients know. */
+ * answers an HTML error page, we answer the same class of status with a four-key JSON
+ * body and a code that its clients know. */
 #ifndef COORDI_WIRE_WIRE_H
 #define COORDI_WIRE_WIRE_H
 
@@ -13,7 +13,8 @@
 
 enum { COORDI_TOKEN_SIZE = 65 }; /* 64 hex characters and the NUL */
 
-/* Values of "code". The reference uses some numbers twice, for its master and its slave. */
+/* Values of "code". The reference uses some numbers twice, for its master and its slave.
+ */
 enum {
     COORDI_CODE_OK = 0,
     COORDI_CODE_SHUTTING_DOWN = 101,
@@ -81,9 +82,10 @@ typedef enum coordi_say {
 /* HTTP status of an answer. */
 int coordi_wire_status(coordi_say say);
 
-/* The body of an answer. `message` NULL: the recorded one; `data` empty: null. The text is
- * yours (coordi_free); NULL when memory is out. */
-char *coordi_wire_answer(coordi_say say, const char *message, coord_text data, size_t *len);
+/* The body of an answer. `message` NULL: the recorded one; `data` empty: null. The text
+ * is yours (coordi_free); NULL when memory is out. */
+char *coordi_wire_answer(coordi_say say, const char *message, coord_text data,
+                         size_t *len);
 
 /* What somebody answered us. Slices borrow from the body. */
 typedef struct coordi_answer {
@@ -94,10 +96,11 @@ typedef struct coordi_answer {
 } coordi_answer;
 
 /* Reads an answer. An HTTP status of 400 and more is a failure whatever the body says; a
- * body with "success": false is a failure whatever the status (601 comes with 200); an HTML
- * page, an empty or a broken body is COORD_ERR_PROTOCOL with the status in the text. On
- * COORD_OK the peer's word is yes. COORD_ERR_REFUSED: it is no; *ret is filled in and err
- * says so in the peer's words. `what` names the request in errors: "connect to a:1". */
+ * body with "success": false is a failure whatever the status (601 comes with 200); an
+ * HTML page, an empty or a broken body is COORD_ERR_PROTOCOL with the status in the text.
+ * On COORD_OK the peer's word is yes. COORD_ERR_REFUSED: it is no; *ret is filled in and
+ * err says so in the peer's words. `what` names the request in errors: "connect to a:1".
+ */
 coord_status coordi_wire_read_answer(int http_status, coord_text body, const char *what,
                                      coordi_answer *ret, coord_error *err);
 

@@ -612,6 +612,14 @@ typedef struct fault {
     atomic_int left;
 } fault;
 
+static bool countdown(void *user);
+
+/* On the loop thread: the hook itself is guarded by nothing. */
+static void set_fault(void *arg)
+{
+    coordi_alloc_set_fault(arg == NULL ? NULL : countdown, arg);
+}
+
 /* Counts the loop thread's allocations alone: the test has its own. */
 static bool countdown(void *user)
 {
@@ -631,12 +639,12 @@ static void serving_survives_every_failed_allocation(void **state)
         atomic_store(&r.count, 0);
         int fd = raw_connect(r.port);
         char got[ANSWER_SIZE];
-        coordi_alloc_set_fault(countdown, &f);
+        env_rig_do(&r.env, set_fault, &f);
         raw_sends(fd, "PUT / HTTP/1.1\r\nHost: x\r\nToken: a\r\nToken: b\r\n"
                       "Content-Length: 2\r\n\r\n{}");
         (void)raw_read_answer(fd, got, sizeof got, false); /* or it is closed */
         (void)close(fd);
-        coordi_alloc_set_fault(NULL, NULL);
+        env_rig_do(&r.env, set_fault, NULL);
         answered = atomic_load(&f.left) >= 0;
         assert_true(n < 100);
     }

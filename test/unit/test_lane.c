@@ -18,7 +18,7 @@ typedef struct rig {
     coordi_event *event;
 } rig;
 
-static void rig_open(rig *r, coordi_executor_kind kind, size_t threads)
+static void rig_open(rig *r, coord_executor kind, size_t threads)
 {
     assert_int_equal(coord_loop_create(NULL, &r->loop, NULL), COORD_OK);
     coord_error err;
@@ -76,7 +76,7 @@ static void task_run(coordi_job *job)
 
 enum { LANES = 20, JOBS = 100 };
 
-static void run_many(coordi_executor_kind kind, size_t threads)
+static void run_many(coord_executor kind, size_t threads)
 {
     static task tasks[LANES][JOBS];
     atomic_int running[LANES];
@@ -108,7 +108,7 @@ static void run_many(coordi_executor_kind kind, size_t threads)
         for (int k = 0; k < JOBS; k++) {
             assert_false(tasks[i][k].overlapped);
             assert_false(tasks[i][k].out_of_order);
-            assert_int_equal(tasks[i][k].inside, kind == COORDI_EXECUTOR_INLINE);
+            assert_int_equal(tasks[i][k].inside, kind == COORD_EXECUTOR_INLINE);
         }
     }
 }
@@ -116,10 +116,10 @@ static void run_many(coordi_executor_kind kind, size_t threads)
 static void jobs_of_a_lane_run_in_order_and_one_at_a_time(void **state)
 {
     (void)state;
-    run_many(COORDI_EXECUTOR_PER_TASK, 0);
-    run_many(COORDI_EXECUTOR_POOL, 1);
-    run_many(COORDI_EXECUTOR_POOL, 4);
-    run_many(COORDI_EXECUTOR_INLINE, 0);
+    run_many(COORD_EXECUTOR_PER_TASK, 0);
+    run_many(COORD_EXECUTOR_POOL, 1);
+    run_many(COORD_EXECUTOR_POOL, 4);
+    run_many(COORD_EXECUTOR_INLINE, 0);
 }
 
 /* A job that waits until all jobs of its kind are running. */
@@ -152,8 +152,9 @@ static void per_task_lanes_never_wait_for_each_other(void **state)
 {
     (void)state;
     rig r;
-    rig_open(&r, COORDI_EXECUTOR_PER_TASK, 0);
+    rig_open(&r, COORD_EXECUTOR_PER_TASK, 0);
     meeting meetings[LANES];
+    meeting arrivals[LANES];
     coordi_event *go[LANES];
     coordi_lane *lanes[LANES];
     for (int i = 0; i < LANES; i++) {
@@ -173,9 +174,9 @@ static void per_task_lanes_never_wait_for_each_other(void **state)
             r.loop->env->event_set(go[i]);
         }
         for (int i = 0; i < LANES; i++) { /* behind the meeting in the same lane */
-            meetings[i] = (meeting){.job.run = arrive, .rig = &r, .here = &here};
-            meetings[i].all = LANES;
-            coordi_lane_run(lanes[i], &meetings[i].job);
+            arrivals[i] = (meeting){.job.run = arrive, .rig = &r, .here = &here};
+            arrivals[i].all = LANES;
+            coordi_lane_run(lanes[i], &arrivals[i].job);
             coordi_lane_close(lanes[i]);
         }
         assert_true(await(&r));
@@ -207,8 +208,8 @@ static void chain_run(coordi_job *job)
 static void a_job_can_queue_itself_again_and_close_its_lane(void **state)
 {
     (void)state;
-    const coordi_executor_kind kinds[] = {COORDI_EXECUTOR_PER_TASK, COORDI_EXECUTOR_POOL,
-                                          COORDI_EXECUTOR_INLINE};
+    const coord_executor kinds[] = {COORD_EXECUTOR_PER_TASK, COORD_EXECUTOR_POOL,
+                                          COORD_EXECUTOR_INLINE};
     for (size_t i = 0; i < 3; i++) {
         rig r;
         rig_open(&r, kinds[i], 2);
@@ -223,12 +224,12 @@ static void lanes_opened_and_closed_unused_leave_nothing(void **state)
 {
     (void)state;
     rig r;
-    rig_open(&r, COORDI_EXECUTOR_PER_TASK, 0);
+    rig_open(&r, COORD_EXECUTOR_PER_TASK, 0);
     for (int i = 0; i < 100; i++) {
         coordi_lane_close(lane_open(&r));
     }
     rig_close(&r);
-    rig_open(&r, COORDI_EXECUTOR_POOL, 3);
+    rig_open(&r, COORD_EXECUTOR_POOL, 3);
     rig_close(&r);
     coordi_executor_destroy(NULL);
     coordi_lane_close(NULL);
@@ -238,7 +239,7 @@ static void jobs_queued_before_the_executor_is_destroyed_still_run(void **state)
 {
     (void)state;
     rig r;
-    rig_open(&r, COORDI_EXECUTOR_POOL, 2);
+    rig_open(&r, COORD_EXECUTOR_POOL, 2);
     chain c = {.job.run = chain_run, .rig = &r, .lane = lane_open(&r), .left = 500};
     coordi_lane_run(c.lane, &c.job);
     coordi_executor_destroy(r.executor);
@@ -256,7 +257,7 @@ static void opening_a_lane_survives_every_failed_allocation(void **state)
 {
     (void)state;
     rig r;
-    rig_open(&r, COORDI_EXECUTOR_PER_TASK, 0);
+    rig_open(&r, COORD_EXECUTOR_PER_TASK, 0);
     bool opened = false;
     for (int n = 0; !opened; n++) {
         int left = n;
@@ -282,7 +283,7 @@ static void a_pool_of_no_threads_is_refused(void **state)
     assert_int_equal(coord_loop_create(NULL, &loop, NULL), COORD_OK);
     coordi_executor *executor = NULL;
     coord_error err;
-    assert_int_equal(coordi_executor_create(loop, COORDI_EXECUTOR_POOL, 0, &executor, &err),
+    assert_int_equal(coordi_executor_create(loop, COORD_EXECUTOR_POOL, 0, &executor, &err),
                      COORD_ERR_ARG);
     coord_loop_destroy(loop);
 }

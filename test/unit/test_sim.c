@@ -596,7 +596,7 @@ static void lanes_run_on_threads_of_the_world(void **state)
         note notes[4];
         rig_open(&r, seed);
         assert_int_equal(
-            coordi_executor_create(r.a, COORDI_EXECUTOR_PER_TASK, 0, &executor, NULL),
+            coordi_executor_create(r.a, COORD_EXECUTOR_PER_TASK, 0, &executor, NULL),
             COORD_OK);
         for (int i = 0; i < 2; i++) {
             assert_int_equal(coordi_lane_open(executor, &lane[i], NULL), COORD_OK);

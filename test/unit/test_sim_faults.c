@@ -310,6 +310,25 @@ static void a_paused_process_accepts_and_answers_when_it_goes_on(void **state)
     rig_close(&r);
 }
 
+static void a_process_may_end_before_it_looks_at_what_has_gathered(void **state)
+{
+    (void)state;
+    rig r;
+    rig_open(&r, 1);
+    coord_sim_pause(r.sim, r.host, true);
+    send(&r, true);
+    run_for(&r, 100);
+    coord_sim_pause(r.sim, r.host, false);
+    r.env->server_destroy(r.server);
+    r.server = NULL;
+    coord_loop_destroy(r.host);
+    r.host = NULL;
+    run_for(&r, 100);
+    assert_int_equal(r.requests, 0);
+    assert_int_equal(r.status, COORD_ERR_LOST);
+    rig_close(&r);
+}
+
 static void a_paused_client_learns_its_replies_when_it_goes_on(void **state)
 {
     (void)state;
@@ -431,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_cut_takes_what_is_on_its_way),
         cmocka_unit_test(cuts_add_up),
         cmocka_unit_test(a_paused_process_accepts_and_answers_when_it_goes_on),
+        cmocka_unit_test(a_process_may_end_before_it_looks_at_what_has_gathered),
         cmocka_unit_test(a_paused_client_learns_its_replies_when_it_goes_on),
         cmocka_unit_test(a_crashed_server_refuses_and_resets),
         cmocka_unit_test(a_new_process_takes_the_place_of_a_crashed_one),

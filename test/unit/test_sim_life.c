@@ -102,7 +102,7 @@ static thing *thing_create(coord_loop *loop, int *ticks, int *gone)
     t->ticks = ticks;
     t->gone = gone;
     assert_int_equal(
-        coordi_executor_create(loop, COORDI_EXECUTOR_PER_TASK, 0, &t->executor, NULL),
+        coordi_executor_create(loop, COORD_EXECUTOR_PER_TASK, 0, &t->executor, NULL),
         COORD_OK);
     assert_int_equal(coordi_lane_open(t->executor, &t->lane, NULL), COORD_OK);
     coordi_post(loop, &t->told);

@@ -1,0 +1,20 @@
+#ifndef PIPELINE_HOST_H
+#define PIPELINE_HOST_H
+
+#include "buffers.h"
+#include "config.h"
+
+#include <stdatomic.h>
+
+/* What the callbacks work on. They run on several threads. */
+typedef struct host {
+    const config *config;
+    buffers *buffers;
+    atomic_size_t finished; /* tasks */
+    atomic_size_t failed;
+} host;
+
+/* The callbacks of this program; `h` has to outlive the coordinator. */
+void host_callbacks(host *h, comm_coordinator_callbacks *ret);
+
+#endif
