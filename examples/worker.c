@@ -369,6 +369,7 @@ static bool follow_parent(pid_t parent)
 
 int main(int argc, char **argv)
 {
+    /* Static, for a step that close() could not wait for still needs it. */
     static worker w = {.set = {.host = "127.0.0.1", .samples = 3, .heartbeat_ms = 3000}};
     const pid_t parent = getppid();
     coord_slave_options options;

@@ -34,10 +34,11 @@ coord_status coordi_check_fork(const coord_loop *loop, const char *what, coord_e
     if (here == loop->pid) {
         return COORD_OK;
     }
-    return coordi_fail(err, COORD_ERR_FORKED,
-                       "%s: belongs to process %lld, called in its forked child %lld: only "
-                       "destroy works there",
-                       what, (long long)loop->pid, (long long)here);
+    return coordi_fail(
+        err, COORD_ERR_FORKED,
+        "%s: belongs to process %lld, called in its forked child %lld: only "
+        "destroy works there",
+        what, (long long)loop->pid, (long long)here);
 }
 
 /* ---- callbacks on the stack ---- */

@@ -14,13 +14,14 @@
  *            thread is left when the loop goes
  *
  * Invariants
- *   A lane is in `ready`, or run by one worker, or has no jobs. Its jobs run one at a time.
+ *   A lane is in `ready`, or run by one worker, or has no jobs.
  *   A worker that is taken out of `idle` is woken exactly once.
- *   An executor lives while it is not closed, or has an open lane, or a worker not reaped;
- *   it holds its loop all that time.
+ *   An executor lives while it is not closed, or has an open lane, or a worker that was
+ *   not reaped; it holds its loop all that time.
  *
  * `lock` guards all fields of executor, lanes and workers, and nothing is called under it
- * but the list and memory functions: the simulated world switches threads in all others. */
+ * but the list and memory functions: the simulated world switches threads in all others.
+ */
 
 enum { SPARE_WORKERS = 8 }; /* idle threads kept beyond what the open lanes need */
 
@@ -53,11 +54,12 @@ typedef struct worker {
     coordi_job reap;
 } worker;
 
-coord_status coordi_executor_create(coord_loop *loop, coord_executor kind,
-                                    size_t threads, coordi_executor **ret, coord_error *err)
+coord_status coordi_executor_create(coord_loop *loop, coord_executor kind, size_t threads,
+                                    coordi_executor **ret, coord_error *err)
 {
     if (kind == COORD_EXECUTOR_POOL && threads == 0) {
-        return coordi_fail(err, COORD_ERR_ARG, "executor: a pool needs at least one thread");
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "executor: a pool needs at least one thread");
     }
     coordi_executor *executor = coordi_zalloc(sizeof *executor);
     if (executor == NULL || pthread_mutex_init(&executor->lock, NULL) != 0) {

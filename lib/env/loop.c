@@ -6,9 +6,9 @@
 
 /* Vocabulary
  *   handle    the reference that coord_loop_create() gave to the host
- *   marker    a job that tells its event when it runs: everything that was posted before it
- *             has then run too
- *   settling  passing markers through a loop until the caller's reference is the last one */
+ *   marker    a job that tells its event when it runs: all that was posted before it has
+ *             then run too
+ *   settling  passing markers through a loop until the caller's reference is the last */
 
 enum {
     SETTLE_MS = 1000,   /* how long a destroy may wait for others to let go */

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The real world's table, and the few entries that are too small for a file of their own. */
+/* The real world's table, and the entries that are too small for a file of their own. */
 
 static pthread_once_t libraries_once = PTHREAD_ONCE_INIT;
 static bool libraries_ready;
@@ -18,7 +18,8 @@ static bool libraries_ready;
  * the host without harm, and neither is ever taken down: others may be using it. */
 static void init_libraries(void)
 {
-    libraries_ready = sodium_init() >= 0 && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    libraries_ready =
+        sodium_init() >= 0 && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
 bool coordi_real_libraries(void)

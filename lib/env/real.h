@@ -10,8 +10,8 @@
 
 /* ---- the loop ---- */
 
-/* What an epoll event points at. It may be freed as soon as it is unwatched, also while the
- * events of this turn are being handed out. */
+/* What an epoll event points at. It may be freed as soon as it is unwatched, also while
+ * the events of this turn are being handed out. */
 typedef struct coordi_watch coordi_watch;
 struct coordi_watch {
     void (*ready)(coordi_watch *watch, uint32_t events);
@@ -37,23 +37,23 @@ typedef struct coordi_real_loop {
     coordi_link deferred; /* jobs for the end of this turn */
     struct epoll_event events[COORDI_TURN_EVENTS];
     int event_count;
-    int64_t armed_ms;          /* what timer_fd is set to; INT64_MAX: not set */
-    coordi_link shards;        /* real_shard.c */
-    coordi_line **lines;       /* real_line.c: by descriptor */
+    int64_t armed_ms;    /* what timer_fd is set to; INT64_MAX: not set */
+    coordi_link shards;  /* real_shard.c */
+    coordi_line **lines; /* real_line.c: by descriptor */
     size_t line_count;
     coordi_link orphans;       /* real_process.c: killed, not reaped yet */
     coordi_resolver *resolver; /* real_resolve.c; made when first needed */
 
-    pthread_mutex_t lock;     /* guards everything below, and the events of this loop */
-    pthread_cond_t left;      /* whoever drove the loop has left */
+    pthread_mutex_t lock; /* guards everything below, and the events of this loop */
+    pthread_cond_t left;  /* whoever drove the loop has left */
     coordi_link jobs;
-    coordi_link waiters;      /* events that a thread waits on, asleep */
-    int takers;               /* threads that wait on `left` to drive the loop */
-    bool asleep;              /* the next post must write wake_fd */
-    bool driven;              /* some thread is the loop thread */
-    bool by_waiter;           /* ... because it waits for an event; it yields to takers */
-    bool ending;              /* no references; the queue is run dry, then all goes */
-    bool detached;            /* the thread frees the loop when it ends */
+    coordi_link waiters; /* events that a thread waits on, asleep */
+    int takers;          /* threads that wait on `left` to drive the loop */
+    bool asleep;         /* the next post must write wake_fd */
+    bool driven;         /* some thread is the loop thread */
+    bool by_waiter;      /* ... because it waits for an event; it yields to takers */
+    bool ending;         /* no references; the queue is run dry, then all goes */
+    bool detached;       /* the thread frees the loop when it ends */
 } coordi_real_loop;
 
 static inline coordi_real_loop *coordi_real(const coord_loop *loop)
@@ -64,22 +64,24 @@ static inline coordi_real_loop *coordi_real(const coord_loop *loop)
 coord_status coordi_real_loop_create(bool own_thread, const coordi_log *log,
                                      coord_loop **ret, coord_error *err);
 
-/* Gives a host-driven loop, whose host lets go of it while objects live on it, a thread. */
+/* Gives a thread to a host-driven loop whose host lets go while objects live on it. */
 void coordi_real_loop_adopt(coord_loop *loop);
 
 /* Runs the job at the end of this turn, or of the next when called there. Loop thread. */
 void coordi_real_defer(coordi_real_loop *loop, coordi_job *job);
 
 /* 0 or an errno. */
-int coordi_real_watch(coordi_real_loop *loop, int fd, uint32_t events, coordi_watch *watch);
+int coordi_real_watch(coordi_real_loop *loop, int fd, uint32_t events,
+                      coordi_watch *watch);
 int coordi_real_rewatch(coordi_real_loop *loop, int fd, uint32_t events,
                         coordi_watch *watch);
 void coordi_real_unwatch(coordi_real_loop *loop, int fd, const coordi_watch *watch);
 
-/* ---- waiting threads drive host-driven loops (real_loop.c for real_thread.c) ------------ */
+/* ---- waiting threads drive host-driven loops (real_loop.c for real_thread.c)
+ * ------------ */
 
-/* Under loop->lock, and nobody drives: one turn as the loop thread, `wait_ms` long at most.
- * Lets go of the lock meanwhile. */
+/* Under loop->lock, and nobody drives: one turn as the loop thread, `wait_ms` long at
+ * most. Lets go of the lock meanwhile. */
 void coordi_real_drive_locked(coordi_real_loop *loop, int64_t wait_ms);
 
 /* Under loop->lock: makes the loop thread come out of its sleep. */

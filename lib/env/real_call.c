@@ -12,8 +12,8 @@
 /* A request and its answer. The call is made when the head of the request is in, and is
  * freed when both its connection is done with it (coordi_call_lost) and its owner has
  * answered; a call that its owner never saw belongs to the connection alone. Everything
- * that the owner may look at is copied into the call: the connection, or the whole server,
- * may go before the owner answers. */
+ * that the owner may look at is copied into the call: the connection, or the whole
+ * server, may go before the owner answers. */
 
 enum {
     BODY_STEP = 65536, /* what is only announced is never allocated at once beyond this */
@@ -79,8 +79,8 @@ static void plan_body(coordi_call *call)
 {
     const size_t max = call->server->max_body_bytes;
     const size_t kept = max < KEPT_OF_TOO_BIG ? max : KEPT_OF_TOO_BIG;
-    const char *announced = MHD_lookup_connection_value(
-        call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *announced = MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND,
+                                                        MHD_HTTP_HEADER_CONTENT_LENGTH);
     call->body_max = max;
     if (MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND,
                                     MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL) {
@@ -249,16 +249,17 @@ static bool queue_answer(coordi_call *call, int http_status, char *body, size_t 
         coordi_free(body);
         return false;
     }
-    bool queued = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                          "application/json") == MHD_YES &&
-                  MHD_add_response_header(response, COORDI_HTTP_MARK, "1") == MHD_YES &&
-                  MHD_queue_response(call->connection, (unsigned)http_status, response) ==
-                      MHD_YES;
+    bool queued =
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                "application/json") == MHD_YES &&
+        MHD_add_response_header(response, COORDI_HTTP_MARK, "1") == MHD_YES &&
+        MHD_queue_response(call->connection, (unsigned)http_status, response) == MHD_YES;
     MHD_destroy_response(response); /* drops our reference alone */
     return queued;
 }
 
-void coordi_real_http_answer(coordi_http_call *base, int http_status, char *body, size_t len)
+void coordi_real_http_answer(coordi_http_call *base, int http_status, char *body,
+                             size_t len)
 {
     coordi_call *call = (coordi_call *)base;
     call->stage = COORDI_CALL_ANSWERED;

@@ -17,9 +17,9 @@
 /* Vocabulary
  *   lifeline  the reading end of a pipe whose only writing end the parent has: see
  *             real_process.c. It ends with the parent.
- *   parent    known by its number if the parent said so (COORD_PARENT_PID): then the
- * kernel may be asked for a signal at its death, and a pidfd tells its end even when a
- * fork of the parent still holds the lifeline open.
+ *   parent    known if it has told its number (COORD_PARENT_PID): then the kernel may be
+ *             asked for a signal at its death, and a pidfd tells its end even when a fork
+ *             of it still holds the lifeline open
  *
  * The watcher is the one thread that a library of ours leaves behind for good: it belongs
  * to the process, as what it watches does. */

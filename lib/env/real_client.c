@@ -16,8 +16,8 @@
  *
  * A request that could not connect has certainly not been delivered, so it goes on to the
  * next address of its peer's name; the name is asked for again when all have refused, or
- * after NAME_FRESH_MS. Done functions run from the loop's turn, never from within a call of
- * ours; they may cancel requests and destroy peers, this one's too. */
+ * after NAME_FRESH_MS. Done functions run from the loop's turn, never from within a call
+ * of ours; they may cancel requests and destroy peers, this one's too. */
 
 enum {
     NAME_FRESH_MS = 5000,
@@ -72,9 +72,8 @@ static void finish_failed(coordi_http_request *request, const coord_error *why)
     char where[256];
     coord_error error;
     place(request, where, sizeof where);
-    coord_status status =
-        coordi_fail_because(&error, why->status, why, "%s: %s", where,
-                            coord_status_str(why->status));
+    coord_status status = coordi_fail_because(&error, why->status, why, "%s: %s", where,
+                                              coord_status_str(why->status));
     finish(request, status, 0, &error);
 }
 
@@ -93,7 +92,8 @@ static coord_status launch(coordi_http_request *request, coord_error *err)
     /* A silent address must leave time for those behind it. */
     int64_t share = time / (int64_t)left;
     const char *numeric = peer->known.text[(peer->good + request->tried) % count];
-    coord_status rc = coordi_shard_send(request, numeric, time, share < 1 ? 1 : share, err);
+    coord_status rc =
+        coordi_shard_send(request, numeric, time, share < 1 ? 1 : share, err);
     if (rc == COORD_OK) {
         coordi_heap_cancel(&peer->loop->timers, &request->timer);
         coordi_list_remove(&request->link);
@@ -130,7 +130,7 @@ static coord_status status_of(const coordi_http_request *request, CURLcode code,
         return COORD_ERR_TIMEOUT;
     case CURLE_OUT_OF_MEMORY:
         return COORD_ERR_NOMEM;
-    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, as anything without a head seems to be */
+    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9: anything without a head */
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
         return COORD_ERR_PROTOCOL;
@@ -152,13 +152,14 @@ static void fail_landed(coordi_http_request *request, CURLcode code, int os_errn
     (void)coordi_fail(&error, status, "%s: %s", where, coord_status_str(status));
     error.os_errno = os_errno;
     char errno_words[128] = "";
-    const char *said = os_errno == 0 ? ""
-                                     : strerror_r(os_errno, errno_words, sizeof errno_words);
+    const char *said =
+        os_errno == 0 ? "" : strerror_r(os_errno, errno_words, sizeof errno_words);
     if (request->too_big) {
         (void)snprintf(error.cause, sizeof error.cause, "the answer is over %zu bytes",
                        request->max_reply_bytes);
     } else if (request->flooded) {
-        (void)snprintf(error.cause, sizeof error.cause, "the answer's headers do not end");
+        (void)snprintf(error.cause, sizeof error.cause,
+                       "the answer's headers do not end");
     } else {
         (void)snprintf(error.cause, sizeof error.cause, "%s%s%s", words,
                        said[0] == '\0' ? "" : ": ", said);
@@ -194,7 +195,8 @@ void coordi_client_landed(coordi_http_request *request, CURLcode code, int http_
         doubt(peer);
     }
     fail_landed(request, code, os_errno,
-                code == CURLE_OK ? "the connection ended within the answer's head" : words);
+                code == CURLE_OK ? "the connection ended within the answer's head"
+                                 : words);
 }
 
 /* ---- names ---- */
@@ -360,10 +362,11 @@ static coord_status set_headers(coordi_http_peer *peer, const coordi_http_header
     if (peer->address.port == HTTP_PORT) {
         *strrchr(host, ':') = '\0';
     }
-    bool added = add_header(peer, "Host", host) &&
-                 add_line(peer, "Content-Type: application/json") &&
-                 add_line(peer, "Expect:") && /* an HTTP/1.0 server never says "continue" */
-                 add_header(peer, COORDI_HTTP_MARK, "1");
+    bool added =
+        add_header(peer, "Host", host) &&
+        add_line(peer, "Content-Type: application/json") &&
+        add_line(peer, "Expect:") && /* an HTTP/1.0 server never says "continue" */
+        add_header(peer, COORDI_HTTP_MARK, "1");
     for (size_t i = 0; added && i < count; i++) {
         if (!is_header_text(headers[i].name) || !is_header_text(headers[i].value)) {
             return coordi_fail(err, COORD_ERR_ARG,
@@ -376,12 +379,14 @@ static coord_status set_headers(coordi_http_peer *peer, const coordi_http_header
 }
 
 coord_status coordi_real_peer_create(coord_loop *loop, const coordi_address *address,
-                                     const coordi_http_header *headers, size_t header_count,
-                                     coordi_http_peer **ret, coord_error *err)
+                                     const coordi_http_header *headers,
+                                     size_t header_count, coordi_http_peer **ret,
+                                     coord_error *err)
 {
     if (address->https) {
         return coordi_fail(err, COORD_ERR_UNSUPPORTED,
-                           "https://%.100s: this release speaks http only", address->host);
+                           "https://%.100s: this release speaks http only",
+                           address->host);
     }
     coordi_http_peer *peer = coordi_zalloc(sizeof *peer);
     if (peer == NULL) {

@@ -65,6 +65,11 @@ void coordi_line_want(coordi_real_loop *loop, int fd, uint32_t events);
 void coordi_line_close(coordi_real_loop *loop, int fd);
 void coordi_lines_end(coordi_real_loop *loop);
 
+/* ---- real_seal.c ---- */
+
+/* A multi handle whose own descriptors are not inherited by other programs. */
+CURLM *coordi_multi_init(void);
+
 /* ---- real_shard.c ---- */
 
 /* A place for one more peer. NULL: out of memory. */
@@ -81,7 +86,7 @@ void coordi_shard_recall(coordi_http_request *request);
 
 /* ---- real_client.c, called by real_shard.c ---- */
 
-/* libcurl is done with the request, which has been recalled. `words` is libcurl's story. */
+/* libcurl is done with the request, which is recalled. `words` is libcurl's story. */
 void coordi_client_landed(coordi_http_request *request, CURLcode code, int http_status,
                           int os_errno, const char *words);
 
@@ -91,7 +96,8 @@ bool coordi_client_is_known(const coordi_http_peer *peer);
 /* Asks for the peer's name, unless that is under way. */
 coord_status coordi_client_ask(coordi_http_peer *peer, coord_error *err);
 
-/* The peer's name has been resolved, or not: answers all path questions. */
+/* The peer's name has been resolved, or not: answers all path questions. peer->gone must
+ * be set. */
 void coordi_client_tell_paths(coordi_http_peer *peer, const coord_error *error);
 void coordi_client_drop_paths(coordi_http_peer *peer);
 

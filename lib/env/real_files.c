@@ -20,7 +20,8 @@ static coord_status read_all(int fd, const char *path, size_t max_bytes, coordi_
 {
     for (;;) {
         if (!coordi_buf_reserve(got, READ_STEP)) {
-            return coordi_fail(err, COORD_ERR_NOMEM, "read '%.200s': out of memory", path);
+            return coordi_fail(err, COORD_ERR_NOMEM, "read '%.200s': out of memory",
+                               path);
         }
         const ssize_t len = read(fd, got->ptr + got->len, READ_STEP);
         if (len < 0 && errno == EINTR) {
@@ -51,8 +52,8 @@ static coord_status read_open(int fd, const char *path, size_t max_bytes, coordi
         return coordi_fail(err, COORD_ERR_IO, "read '%.200s': not a regular file", path);
     }
     if ((uintmax_t)about.st_size > max_bytes) {
-        return coordi_fail(err, COORD_ERR_TOO_BIG, "'%.200s' has %jd bytes, over %zu", path,
-                           (intmax_t)about.st_size, max_bytes);
+        return coordi_fail(err, COORD_ERR_TOO_BIG, "'%.200s' has %jd bytes, over %zu",
+                           path, (intmax_t)about.st_size, max_bytes);
     }
     return read_all(fd, path, max_bytes, got, err);
 }
@@ -122,7 +123,8 @@ static int sync_folder(const char *path, char *scratch)
     const char *slash = strrchr(path, '/');
     size_t len = slash == NULL ? 0 : (size_t)(slash - path);
     if (slash == NULL) {
-        strcpy(scratch, ".");
+        scratch[0] = '.';
+        scratch[1] = '\0';
     } else {
         len = len == 0 ? 1 : len; /* "/" */
         memcpy(scratch, path, len);
@@ -142,8 +144,8 @@ static int sync_folder(const char *path, char *scratch)
     return rc;
 }
 
-static coord_status replace(const char *path, const void *bytes, size_t len, char *scratch,
-                            size_t size, coord_error *err)
+static coord_status replace(const char *path, const void *bytes, size_t len,
+                            char *scratch, size_t size, coord_error *err)
 {
     struct stat old;
     const bool keep_mode = stat(path, &old) == 0 && S_ISREG(old.st_mode);
@@ -172,8 +174,8 @@ static coord_status replace(const char *path, const void *bytes, size_t len, cha
     return COORD_OK;
 }
 
-coord_status coordi_real_file_replace(coord_loop *loop, const char *path, const void *bytes,
-                                      size_t len, coord_error *err)
+coord_status coordi_real_file_replace(coord_loop *loop, const char *path,
+                                      const void *bytes, size_t len, coord_error *err)
 {
     (void)loop;
     const size_t size = strlen(path) + SUFFIX_SIZE;

@@ -12,11 +12,11 @@
  *   armed   what the epoll set has; 0: it does not have the socket
  *
  * libcurl gives a socket up after each transfer and takes it again with the next. To save
- * two system calls a request the epoll set keeps it meanwhile; only when something happens
- * on a socket that nobody wants, mostly the peer closing it, is it taken out.
+ * two system calls a request the epoll set keeps it meanwhile; only when something
+ * happens on a socket that nobody wants, mostly the peer closing it, is it taken out.
  *
- * A socket must be out of the epoll set before it is closed: when the host has forked, the
- * child still holds it, and the set would go on reporting it. */
+ * A socket must be out of the epoll set before it is closed: when the host has forked,
+ * the child still holds it, and the set would go on reporting it. */
 
 struct coordi_line {
     coordi_watch watch;

@@ -36,7 +36,7 @@ static int listen_on(const struct addrinfo *where, int *ret_errno)
 
 static uint16_t port_of(int fd)
 {
-    struct sockaddr_storage local;
+    struct sockaddr_storage local = {0};
     socklen_t len = sizeof local;
     if (getsockname(fd, (struct sockaddr *)&local, &len) != 0) {
         return 0;
@@ -45,7 +45,7 @@ static uint16_t port_of(int fd)
                                              : ((struct sockaddr_in *)&local)->sin_port);
 }
 
-/* All interfaces: IPv6, which takes IPv4 too, or IPv4 alone where the kernel has no IPv6. */
+/* All interfaces: IPv6, which takes IPv4 too, or IPv4 alone where there is no IPv6. */
 static int listen_any(uint16_t port, int *ret_errno)
 {
     struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -65,8 +65,8 @@ static int listen_any(uint16_t port, int *ret_errno)
     return fd;
 }
 
-coord_status coordi_listen(const char *host, uint16_t port, int *ret_fd, uint16_t *ret_port,
-                           coord_error *err)
+coord_status coordi_listen(const char *host, uint16_t port, int *ret_fd,
+                           uint16_t *ret_port, coord_error *err)
 {
     char where[COORDI_HOST_PORT_SIZE];
     coordi_address_print(host[0] == '\0' ? "*" : host, port, where);

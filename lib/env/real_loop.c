@@ -9,18 +9,18 @@
 #include <unistd.h>
 
 /* Vocabulary
- *   turn      one round: sleep until something is due, hand out descriptor events, run the
- *             jobs that are queued, the timers that are due, then what was deferred
- *   driver    the thread that makes turns; a loop's own thread from birth, or whoever is in
- *             coord_loop_step(), or a thread that waits for an event meanwhile
- *   scope     marks on a thread's stack that it drives a loop
+ *   turn    one round: sleep until something is due, hand out descriptor events, run the
+ *           jobs that are queued, the timers that are due, then what was deferred
+ *   driver  the thread that makes turns: a loop's own thread from birth, or whoever is in
+ *           coord_loop_step(), or a thread that waits for an event meanwhile
+ *   scope   marks on a thread's stack that it drives a loop
  *
  * Invariants
- *   `driven` is true exactly while a thread is the driver; only the driver touches what the
- *   header lists as the loop thread's, and hand-over goes through `lock`.
+ *   `driven` is true exactly while a thread is the driver; only the driver touches what
+ *   the header lists as the loop thread's, and hand-over goes through `lock`.
  *   `asleep` implies that the queue is empty. Whoever queues the first job on a sleeping
  *   loop clears it and writes wake_fd; nobody else does.
- *   A host-driven loop that nobody drives has timer_fd set to the first thing that is due.
+ *   A host-driven loop that nobody drives has timer_fd set to what is due first.
  *
  * `lock` is the innermost lock: nothing is called under it but pthread functions and a
  * write to wake_fd. */
@@ -133,7 +133,8 @@ static int control(coordi_real_loop *loop, int op, int fd, uint32_t events,
     return epoll_ctl(loop->epoll_fd, op, fd, &event) == 0 ? 0 : errno;
 }
 
-int coordi_real_watch(coordi_real_loop *loop, int fd, uint32_t events, coordi_watch *watch)
+int coordi_real_watch(coordi_real_loop *loop, int fd, uint32_t events,
+                      coordi_watch *watch)
 {
     return control(loop, EPOLL_CTL_ADD, fd, events, watch);
 }
@@ -310,9 +311,10 @@ coord_status coordi_real_step(coord_loop *base, int64_t wait_ms, coord_error *er
 {
     coordi_real_loop *loop = coordi_real(base);
     if (base->own_thread) {
-        return coordi_fail(err, COORD_ERR_STATE, "loop: it has a thread of its own; "
-                                                 "coord_loop_step() is for loops made with "
-                                                 "own_thread = false");
+        return coordi_fail(err, COORD_ERR_STATE,
+                           "loop: it has a thread of its own; "
+                           "coord_loop_step() is for loops made with "
+                           "own_thread = false");
     }
     if (coordi_real_inside(base)) {
         return coordi_fail(err, COORD_ERR_STATE, "loop: stepped from its own callback");
@@ -387,7 +389,8 @@ void coordi_real_loop_adopt(coord_loop *base)
     loop->detached = true;
     (void)pthread_mutex_unlock(&loop->lock);
     coord_error why;
-    if (coordi_real_spawn("loop", loop_main, loop, true, &loop->thread, &why) != COORD_OK) {
+    if (coordi_real_spawn("loop", loop_main, loop, true, &loop->thread, &why) !=
+        COORD_OK) {
         COORDI_LOG(&base->log, COORD_LOG_ERROR,
                    "given back with objects on it, and no thread to run them: why=\"%s\"",
                    why.text);
@@ -527,7 +530,8 @@ coord_status coordi_real_loop_create(bool own_thread, const coordi_log *log,
                                      coord_loop **ret, coord_error *err)
 {
     if (!coordi_real_libraries()) {
-        return coordi_fail(err, COORD_ERR_IO, "loop: libcurl or libsodium won't initialise");
+        return coordi_fail(err, COORD_ERR_IO,
+                           "loop: libcurl or libsodium won't initialise");
     }
     coordi_real_loop *loop = coordi_zalloc(sizeof *loop);
     if (loop == NULL) {

@@ -10,11 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Which of this machine's addresses a peer would see. Connecting a UDP socket sends nothing
- * but makes the kernel choose a route, and with it the address.
+/* Which of this machine's addresses a peer would see. Connecting a UDP socket sends
+ * nothing but makes the kernel choose a route, and with it the address.
  *
- *   question  one caller that wants to know; answered at the end of a turn, once the peer's
- *             name is resolved */
+ *   question  one caller that wants to know; answered at the end of a turn, once the
+ *             peer's name is resolved */
 
 typedef struct path_question {
     coordi_link link; /* in peer->paths */
@@ -33,7 +33,8 @@ static void question_free(path_question *question)
     coordi_free(question);
 }
 
-static void tell(path_question *question, const char *local_host, const coord_error *error)
+static void tell(path_question *question, const char *local_host,
+                 const coord_error *error)
 {
     coordi_http_path_fn *done = question->done;
     void *arg = question->arg;
@@ -62,8 +63,8 @@ static int udp_connect(const char *numeric, uint16_t port, int *ret)
     return os_errno;
 }
 
-static coord_status find_local(const coordi_http_peer *peer, char out[COORDI_NUMERIC_SIZE],
-                               coord_error *err)
+static coord_status find_local(const coordi_http_peer *peer,
+                               char out[COORDI_NUMERIC_SIZE], coord_error *err)
 {
     int os_errno = 0;
     for (size_t i = 0; i < peer->known.count; i++) {
@@ -138,17 +139,16 @@ coord_status coordi_real_peer_path(coordi_http_peer *peer, int64_t timeout_ms,
         return rc;
     }
     coordi_list_append(&peer->paths, &question->link);
-    coordi_heap_set(&peer->loop->timers, &question->timer, coordi_real_now() + timeout_ms);
+    coordi_heap_set(&peer->loop->timers, &question->timer,
+                    coordi_real_now() + timeout_ms);
     return COORD_OK;
 }
 
 void coordi_client_tell_paths(coordi_http_peer *peer, const coord_error *error)
 {
-    bool gone = false;
-    bool *outer = peer->gone;
-    peer->gone = &gone;
-    coordi_link *last = peer->paths.prev; /* owners may bring new ones meanwhile */
-    for (bool more = !coordi_list_empty(&peer->paths); more && !gone;) {
+    const bool *gone = peer->gone;
+    const coordi_link *last = peer->paths.prev; /* owners may bring new ones meanwhile */
+    for (bool more = !coordi_list_empty(&peer->paths); more && !*gone;) {
         path_question *question = COORDI_ITEM(peer->paths.next, path_question, link);
         more = &question->link != last;
         if (error != NULL) {
@@ -156,11 +156,6 @@ void coordi_client_tell_paths(coordi_http_peer *peer, const coord_error *error)
         } else {
             answer(question);
         }
-    }
-    if (!gone) {
-        peer->gone = outer;
-    } else if (outer != NULL) {
-        *outer = true;
     }
 }
 

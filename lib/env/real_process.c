@@ -17,16 +17,16 @@
 
 /* Vocabulary
  *   leader    the child itself, first of its process group
- *   lifeline  a pipe that nobody writes to; the child has its reading end as descriptor 3,
- *             named by COORD_LIFELINE_FD, and sees its end when we are gone, however we went
+ *   lifeline  a pipe that nobody writes to; the child has its reading end, named by
+ *             COORD_LIFELINE_FD, and sees its end when we are gone, however we went
  *   orphan    a process whose owner has destroyed it: killed, and waiting to be reaped
  *   grace     how long output is awaited that grandchildren may still hold open
  *
- * The leader is looked at with WNOWAIT and reaped only when it is destroyed: as long as it is
- * a zombie its number can't be given to somebody else, so that signals to the group never
- * hit strangers. Only our own child is ever waited for, through its pidfd; SIGCHLD is left
- * to the host. A host that has its children reaped (waitpid(-1), SIGCHLD ignored) costs us
- * the exit code, which is then EXIT_UNKNOWN. */
+ * The leader is looked at with WNOWAIT and reaped only when it is destroyed: as long as
+ * it is a zombie its number can't be given to somebody else, so that signals to the group
+ * never hit strangers. Only our own child is ever waited for, through its pidfd; SIGCHLD
+ * is left to the host. A host that has its children reaped (waitpid(-1), SIGCHLD ignored)
+ * costs us the exit code, which is then EXIT_UNKNOWN. */
 
 enum {
     STREAMS = 2,
@@ -91,10 +91,11 @@ static void tell_exit(coordi_process *process)
 }
 
 /* False: the owner destroyed the process. */
-static bool tell_output(coordi_process *process, int number, const char *bytes, size_t len)
+static bool tell_output(coordi_process *process, int number, const char *bytes,
+                        size_t len)
 {
     bool gone = false;
-    process->gone = &gone;
+    process->gone = &gone; /* cppcheck-suppress autoVariables ; reset below */
     process->on_output(process, number, bytes, len, process->arg);
     if (!gone) {
         process->gone = NULL;
@@ -160,26 +161,39 @@ static int code_of(const siginfo_t *info)
     return info->si_code == CLD_EXITED ? info->si_status : -info->si_status;
 }
 
+static void note_exit(coordi_process *process, int code)
+{
+    process->exited = true;
+    process->code = code;
+    coordi_heap_set(&process->loop->timers, &process->grace,
+                    coordi_real_now() + GRACE_MS);
+}
+
+static void note_lost(coordi_process *process)
+{
+    process->lost = true;
+    COORDI_LOG(&process->loop->base.log, COORD_LOG_WARN,
+               "exit code lost: pid=%ld why=\"the host reaps children of ours\"",
+               (long)process->pid);
+    note_exit(process, EXIT_UNKNOWN);
+}
+
 static void leader_gone(coordi_watch *watch, uint32_t events)
 {
     (void)events;
     coordi_process *process = COORDI_ITEM(watch, coordi_process, pid_watch);
     siginfo_t info = {0};
-    const int rc =
-        waitid((idtype_t)P_PIDFD, (id_t)process->pid_fd, &info, WEXITED | WNOHANG | WNOWAIT);
+    const int rc = waitid((idtype_t)P_PIDFD, (id_t)process->pid_fd, &info,
+                          WEXITED | WNOHANG | WNOWAIT);
     if (rc == 0 && info.si_pid == 0) {
         return; /* not yet */
     }
-    process->exited = true;
-    process->code = rc == 0 ? code_of(&info) : EXIT_UNKNOWN;
-    if (rc != 0) {
-        process->lost = true;
-        COORDI_LOG(&process->loop->base.log, COORD_LOG_WARN,
-                   "exit code lost: pid=%ld why=\"the host reaps children of ours\"",
-                   (long)process->pid);
-    }
     coordi_real_unwatch(process->loop, process->pid_fd, &process->pid_watch);
-    coordi_heap_set(&process->loop->timers, &process->grace, coordi_real_now() + GRACE_MS);
+    if (rc == 0) {
+        note_exit(process, code_of(&info));
+    } else {
+        note_lost(process);
+    }
     tell_exit(process);
 }
 
@@ -246,20 +260,23 @@ static int pipes_open(pipes *p)
     return os_errno;
 }
 
-static int set_actions(posix_spawn_file_actions_t *actions, const pipes *p, const char *cwd)
+static int set_actions(posix_spawn_file_actions_t *actions, const pipes *p,
+                       const char *cwd)
 {
     int rc = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
     rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(actions, p->out[1], 1);
     rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(actions, p->err[1], 2);
-    rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(actions, p->life[0], LIFELINE_FD);
-    rc = rc != 0 ? rc : posix_spawn_file_actions_addclosefrom_np(actions, LIFELINE_FD + 1);
+    rc =
+        rc != 0 ? rc : posix_spawn_file_actions_adddup2(actions, p->life[0], LIFELINE_FD);
+    rc =
+        rc != 0 ? rc : posix_spawn_file_actions_addclosefrom_np(actions, LIFELINE_FD + 1);
     if (rc == 0 && cwd != NULL) {
         rc = posix_spawn_file_actions_addchdir_np(actions, cwd);
     }
     return rc;
 }
 
-/* A group of its own, no blocked signals, default actions: whatever the host has set up. */
+/* A group of its own, no blocked signals, default actions, whatever the host has. */
 static int set_attributes(posix_spawnattr_t *how)
 {
     sigset_t none;
@@ -343,8 +360,8 @@ static coord_status start(coordi_process *process, const coordi_process_spec *sp
     const int os_errno = spawn(spec, p, envp, &process->pid);
     coordi_free(envp);
     if (os_errno != 0 && spec->cwd != NULL) {
-        return coordi_fail_errno(err, os_errno, "start '%.100s' in '%.100s'", spec->argv[0],
-                                 spec->cwd);
+        return coordi_fail_errno(err, os_errno, "start '%.100s' in '%.100s'",
+                                 spec->argv[0], spec->cwd);
     }
     if (os_errno != 0) {
         return coordi_fail_errno(err, os_errno, "start '%.200s'", spec->argv[0]);
@@ -362,11 +379,15 @@ static coord_status start(coordi_process *process, const coordi_process_spec *sp
 static int watch_all(coordi_process *process)
 {
     process->pid_fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-    if (process->pid_fd < 0) {
-        return errno;
-    }
-    int os_errno = coordi_real_watch(process->loop, process->pid_fd, EPOLLIN,
+    int os_errno = 0;
+    if (process->pid_fd >= 0) {
+        os_errno = coordi_real_watch(process->loop, process->pid_fd, EPOLLIN,
                                      &process->pid_watch);
+    } else if (errno == ESRCH) {
+        note_lost(process); /* that was quick; the streams' ends will tell it */
+    } else {
+        os_errno = errno;
+    }
     for (int i = 0; i < STREAMS && os_errno == 0; i++) {
         stream *s = &process->streams[i];
         os_errno = coordi_real_watch(process->loop, s->fd, EPOLLIN, &s->watch);

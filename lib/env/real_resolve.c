@@ -14,10 +14,10 @@
  *             first question
  *   question  a name to resolve: queued, then taken by a thread, then posted to the loop
  *
- * A thread that is stuck in getaddrinfo() can't be stopped. So threads are detached, never
- * waited for, and end as soon as the queue is empty; the resolver lives until the loop and
- * the last thread have let go of it. A question belongs to the resolver while it is queued,
- * to the thread while it is taken, and to the loop once it is posted.
+ * A thread that is stuck in getaddrinfo() can't be stopped. So threads are detached,
+ * never waited for, and end as soon as the queue is empty; the resolver lives until the
+ * loop and the last thread have let go of it. A question belongs to the resolver while it
+ * is queued, to the thread while it is taken, and to the loop once it is posted.
  *
  * `lock` guards all of it; the loop's own lock is taken under it, by posting. */
 
@@ -47,8 +47,8 @@ struct coordi_question {
 bool coordi_real_is_numeric(const char *host, coordi_addresses *ret)
 {
     unsigned char parsed[sizeof(struct in6_addr)];
-    bool numeric = inet_pton(AF_INET, host, parsed) == 1 ||
-                   inet_pton(AF_INET6, host, parsed) == 1;
+    bool numeric =
+        inet_pton(AF_INET, host, parsed) == 1 || inet_pton(AF_INET6, host, parsed) == 1;
     if (!numeric && strchr(host, '%') != NULL) { /* fe80::1%eth0 */
         const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST};
         struct addrinfo *list = NULL;
@@ -170,7 +170,7 @@ static coordi_resolver *resolver_of(coordi_real_loop *loop)
     return resolver;
 }
 
-/* Queues the question; a thread that can't be had is no failure while another one runs. */
+/* Queues the question; it is no failure that no thread can be had while another runs. */
 static coord_status enqueue(coordi_resolver *resolver, coordi_question *question,
                             coord_error *err)
 {

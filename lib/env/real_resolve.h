@@ -1,5 +1,5 @@
-/* Names to numeric addresses, on threads of their own: getaddrinfo() can block for as long
- * as it likes, whatever deadline its caller has. */
+/* Names to numeric addresses, on threads of their own: getaddrinfo() can block for as
+ * long as it likes, whatever deadline its caller has. */
 #ifndef COORDI_ENV_REAL_RESOLVE_H
 #define COORDI_ENV_REAL_RESOLVE_H
 
@@ -9,7 +9,8 @@ enum { COORDI_NUMERIC_SIZE = 64, COORDI_ADDRESSES = 8 };
 
 typedef struct coordi_addresses {
     size_t count;
-    char text[COORDI_ADDRESSES][COORDI_NUMERIC_SIZE]; /* such as "10.0.0.7", "fe80::1%eth0" */
+    char text[COORDI_ADDRESSES]
+             [COORDI_NUMERIC_SIZE]; /* such as "10.0.0.7", "fe80::1%eth0" */
 } coordi_addresses;
 
 typedef struct coordi_question coordi_question;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /* Vocabulary
- *   daemon     libmicrohttpd's, in external mode: it has no thread and no listening socket,
- *              only an epoll set of its connections, which stands in our loop's
+ *   daemon     libmicrohttpd's, in external mode: it has no thread and no listening
+ *              socket, only an epoll set of its connections, which stands in our loop's
  *   accepting  is ours, so that running out of descriptors pauses it instead of spinning
  *   admission  a request whose body would pass the budget is suspended unread, first come
  *              first served; one is always admitted, however big
@@ -20,8 +20,9 @@
  * heartbeats must not queue up behind somebody's slow upload.
  *
  * The daemon calls us from within MHD_run() alone. A server that is destroyed in there is
- * taken down at the end of the turn; from then on nothing is handed over. Before the daemon
- * stops, every suspended connection must be resumed, or libmicrohttpd ends the process. */
+ * taken down at the end of the turn; from then on nothing is handed over. Before the
+ * daemon stops, every suspended connection must be resumed, or libmicrohttpd ends the
+ * process. */
 
 enum {
     CONNECTION_MEMORY = 8192,
@@ -55,7 +56,8 @@ static void plan_next_run(coordi_http_server *server)
         return;
     }
     const int64_t at_ms = coordi_real_now() + (int64_t)wait_ms;
-    if (!coordi_timer_is_set(&server->daemon_timer) || at_ms < server->daemon_timer.at_ms) {
+    if (!coordi_timer_is_set(&server->daemon_timer) ||
+        at_ms < server->daemon_timer.at_ms) {
         coordi_heap_set(&server->loop->timers, &server->daemon_timer, at_ms);
     }
 }
@@ -152,7 +154,8 @@ static void accept_again(coordi_timer *timer)
     coordi_http_server *server = COORDI_ITEM(timer, coordi_http_server, accept_timer);
     if (coordi_real_watch(server->loop, server->listen_fd, EPOLLIN,
                           &server->listen_watch) != 0) {
-        coordi_heap_set(&server->loop->timers, timer, coordi_real_now() + ACCEPT_PAUSE_MS);
+        coordi_heap_set(&server->loop->timers, timer,
+                        coordi_real_now() + ACCEPT_PAUSE_MS);
     }
 }
 
@@ -220,8 +223,9 @@ static void settle_charge(coordi_http_server *server, coordi_call *call)
 
 /* ---- what the daemon calls ---- */
 
-static enum MHD_Result begin(coordi_http_server *server, struct MHD_Connection *connection,
-                             const char *url, const char *method, void **context)
+static enum MHD_Result begin(coordi_http_server *server,
+                             struct MHD_Connection *connection, const char *url,
+                             const char *method, void **context)
 {
     coordi_call *call = coordi_call_create(server, connection, method, url);
     if (call == NULL) {
@@ -282,8 +286,8 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **co
 static coord_status start_daemon(coordi_http_server *server, coord_error *err)
 {
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
-        on_access, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL,
+        NULL, on_access, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
@@ -307,7 +311,8 @@ static coord_status start_daemon(coordi_http_server *server, coord_error *err)
                          : coordi_fail_errno(err, os_errno, "http server: epoll_ctl");
 }
 
-coord_status coordi_real_server_create(coord_loop *loop, const coordi_http_server_spec *spec,
+coord_status coordi_real_server_create(coord_loop *loop,
+                                       const coordi_http_server_spec *spec,
                                        coordi_http_server **ret, coord_error *err)
 {
     coordi_http_server *server = coordi_zalloc(sizeof *server);
@@ -348,8 +353,8 @@ uint16_t coordi_real_server_port(const coordi_http_server *server)
     return server->port;
 }
 
-/* Resumed connections meet `closing` and are closed; answers that are queued go out, as far
- * as the sockets take them at once. */
+/* Resumed connections meet `closing` and are closed; answers that are queued go out, as
+ * far as the sockets take them at once. */
 static void resume_all(coordi_link *calls)
 {
     for (coordi_link *at = calls->next; at != calls; at = at->next) {

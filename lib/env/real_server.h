@@ -1,5 +1,5 @@
-/* What real_server.c (connections, admission), real_call.c (one request and its answer) and
- * real_listen.c share. */
+/* What real_server.c (connections, admission), real_call.c (one request and its answer)
+ * and real_listen.c share. */
 #ifndef COORDI_ENV_REAL_SERVER_H
 #define COORDI_ENV_REAL_SERVER_H
 
@@ -39,8 +39,8 @@ typedef struct coordi_call {
 struct coordi_http_server {
     coordi_real_loop *loop;
     struct MHD_Daemon *daemon;
-    int listen_fd;  /* -1: closed */
-    int daemon_fd;  /* its epoll set; belongs to the daemon */
+    int listen_fd; /* -1: closed */
+    int daemon_fd; /* its epoll set; belongs to the daemon */
     uint16_t port;
     coordi_watch listen_watch;
     coordi_watch daemon_watch;
@@ -59,8 +59,8 @@ struct coordi_http_server {
 };
 
 /* A socket that listens; IPv6 and IPv4 when `host` is "". */
-coord_status coordi_listen(const char *host, uint16_t port, int *ret_fd, uint16_t *ret_port,
-                           coord_error *err);
+coord_status coordi_listen(const char *host, uint16_t port, int *ret_fd,
+                           uint16_t *ret_port, coord_error *err);
 
 /* ---- real_server.c for real_call.c ---- */
 

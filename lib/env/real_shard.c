@@ -8,22 +8,23 @@
 #include <strings.h>
 
 /* Vocabulary
- *   shard  a libcurl multi handle with at most SHARD_PEERS peers: removing a transfer costs
- *          libcurl a walk over all connections of the multi handle
+ *   shard  a libcurl multi handle with at most SHARD_PEERS peers: removing a transfer
+ *          costs libcurl a walk over all connections of the multi handle
  *   slot   a libcurl easy handle, kept for the next request with all options that never
  *          change; it carries one request at a time
  *
  * libcurl never calls us back with a result: results are collected after it has returned
  * (harvest), so that a done function may do what it likes, even destroy its peer.
  *
- * Good manners that libcurl has to be asked for: CURLOPT_NOSIGNAL on every handle from the
- * start, or it swaps the process's SIGPIPE disposition on each call; the multi handle is
- * made by the first transfer, because one that never had any does the same when it goes;
- * SOCK_CLOEXEC comes from a socket function of our own. */
+ * Good manners that libcurl has to be asked for: CURLOPT_NOSIGNAL on every handle from
+ * the start, or it swaps the process's SIGPIPE disposition on each call; the multi handle
+ * is made by the first transfer, because one that never had any does the same when it
+ * goes; SOCK_CLOEXEC comes from a socket function of our own. */
 
 enum {
     SHARD_PEERS = 64,
-    SHARD_CONNECTIONS = 128, /* kept open; libcurl's own limit grows and shrinks with use */
+    SHARD_CONNECTIONS =
+        128, /* kept open; libcurl's own limit grows and shrinks with use */
     IDLE_SLOTS = 64,
     MAX_HEADER_BYTES = 65536,
     REPLY_STEP = 16384,
@@ -37,7 +38,7 @@ struct coordi_shard {
     size_t peers;
     coordi_link idle; /* slots */
     size_t idle_count;
-    int busy;          /* harvests on the stack: they free it when it is empty */
+    int busy; /* harvests on the stack: they free it when it is empty */
 };
 
 struct coordi_slot {
@@ -106,7 +107,8 @@ static void on_line(int fd, int what, void *arg)
     harvest(shard);
 }
 
-static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+static curl_socket_t on_open(void *arg, curlsocktype purpose,
+                             struct curl_sockaddr *address)
 {
     (void)purpose;
     coordi_slot *slot = arg;
@@ -153,7 +155,8 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
     if (timeout_ms < 0) {
         coordi_heap_cancel(&shard->loop->timers, &shard->timer);
     } else {
-        coordi_heap_set(&shard->loop->timers, &shard->timer, coordi_real_now() + timeout_ms);
+        coordi_heap_set(&shard->loop->timers, &shard->timer,
+                        coordi_real_now() + timeout_ms);
     }
     return 0;
 }
@@ -179,7 +182,8 @@ static bool set_flags(CURL *easy)
            curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_USERAGENT, "libcoord/" COORD_VERSION) == CURLE_OK;
+           curl_easy_setopt(easy, CURLOPT_USERAGENT, "libcoord/" COORD_VERSION) ==
+               CURLE_OK;
 }
 
 static bool set_callbacks(CURL *easy, coordi_slot *slot)
@@ -206,7 +210,8 @@ static coordi_slot *slot_create(coordi_shard *shard)
     }
     slot->shard = shard;
     slot->easy = curl_easy_init();
-    if (slot->easy == NULL || !set_flags(slot->easy) || !set_callbacks(slot->easy, slot)) {
+    if (slot->easy == NULL || !set_flags(slot->easy) ||
+        !set_callbacks(slot->easy, slot)) {
         slot_destroy(slot);
         return NULL;
     }
@@ -248,7 +253,8 @@ static bool set_request(coordi_slot *slot, const coordi_http_request *request,
            curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                             (curl_off_t)request->body_len) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->peer->headers) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->peer->headers) ==
+               CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_timeout_ms) ==
                CURLE_OK &&
@@ -286,7 +292,7 @@ static bool multi_open(coordi_shard *shard)
     if (shard->multi != NULL) {
         return true;
     }
-    CURLM *multi = curl_multi_init();
+    CURLM *multi = coordi_multi_init();
     if (multi == NULL) {
         return false;
     }
@@ -294,7 +300,8 @@ static bool multi_open(coordi_shard *shard)
         curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, shard) != CURLM_OK ||
         curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer) != CURLM_OK ||
         curl_multi_setopt(multi, CURLMOPT_TIMERDATA, shard) != CURLM_OK ||
-        curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) != CURLM_OK ||
+        curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) !=
+            CURLM_OK ||
         curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)SHARD_CONNECTIONS) !=
             CURLM_OK) {
         (void)curl_multi_cleanup(multi);

@@ -53,7 +53,8 @@ bool coordi_real_cond_init(pthread_cond_t *cond)
     return done;
 }
 
-bool coordi_real_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ms)
+bool coordi_real_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
+                           int64_t deadline_ms)
 {
     if (deadline_ms == INT64_MAX) {
         return pthread_cond_wait(cond, lock) == 0;
@@ -68,11 +69,12 @@ bool coordi_real_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t 
 
 /* ---- threads ---- */
 
-/* Everything but what the thread's own faults raise: a host's crash handler must still see
- * those. */
+/* Everything but what the thread's own faults raise: a host's crash handler must still
+ * see those. */
 static void signals_to_block(sigset_t *set)
 {
-    static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+                                 SIGTRAP, SIGSYS, SIGABRT};
     (void)sigfillset(set);
     for (size_t i = 0; i < sizeof FAULTS / sizeof FAULTS[0]; i++) {
         (void)sigdelset(set, FAULTS[i]);
@@ -122,7 +124,8 @@ coord_status coordi_real_thread_start(coord_loop *loop, const char *name,
     thread->run = run;
     thread->arg = arg;
     (void)snprintf(thread->name, sizeof thread->name, "%s", name);
-    coord_status rc = coordi_real_spawn(name, thread_main, thread, false, &thread->id, err);
+    coord_status rc =
+        coordi_real_spawn(name, thread_main, thread, false, &thread->id, err);
     if (rc != COORD_OK) {
         coordi_free(thread);
         return rc;

@@ -40,8 +40,8 @@ static coordi_timer *detach(coordi_timer *timer)
     return timer;
 }
 
-/* Makes one tree of a row of siblings: pairs from left to right, then the pairs from right
- * to left. The second half is what makes taking the first one logarithmic. */
+/* Makes one tree of a row of siblings: pairs from left to right, then the pairs from
+ * right to left. The second half is what makes taking the first one logarithmic. */
 static coordi_timer *meld_row(coordi_timer *row)
 {
     coordi_timer *pairs = NULL; /* a stack, linked through next */

@@ -1,8 +1,8 @@
 /* Timers in the order in which they are due; used by the real loop and the simulated one.
  *
- * A pairing heap whose links stand in the timers themselves, so that setting a timer never
- * allocates and never fails. Setting costs O(1), taking the first one O(log n) amortised.
- * Timers of one instant come out in the order they were set. */
+ * A pairing heap whose links stand in the timers themselves, so that setting a timer
+ * never allocates and never fails. Setting costs O(1), taking the first one O(log n)
+ * amortised. Timers of one instant come out in the order they were set. */
 #ifndef COORDI_ENV_TIMERS_H
 #define COORDI_ENV_TIMERS_H
 

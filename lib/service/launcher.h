@@ -6,8 +6,8 @@
  *           ended: its name is free, its last lines and on_exit may be under way on its
  *           lane. It is done when on_exit has returned.
  *   record  a child that is done and that the launcher keeps, to tell how it ended
- *   piece   bytes that a child wrote, on their way to its sink: to the lane, which cuts
- * them into lines, and back to the loop, which counts what is under way
+ *   piece   bytes that a child wrote: first to the lane, which cuts them into lines for
+ *           the sink, then back to the loop, which counts what is under way
  *
  * The loop thread has everything but what stands under "lane". */
 #ifndef COORDI_SERVICE_LAUNCHER_H
@@ -17,6 +17,9 @@
 #include "coord/launcher.h"
 #include "env/lane.h"
 #include "env/op.h"
+
+/* Nobody's grace is longer: sums of times stay far from overflow. */
+#define COORDI_LAUNCHER_LONGEST_MS ((int64_t)1 << 40)
 
 typedef struct coordi_order {
     char *name;
@@ -94,8 +97,26 @@ struct coord_launcher {
 coord_launcher *coordi_launcher_ref(coord_launcher *launcher);
 void coordi_launcher_unref(coord_launcher *launcher);
 
-/* launcher.c: a child is done, and its waiters may want to know. */
+/* An op that holds the launcher; `size` as in coordi_op_create. An op with a release of
+ * its own calls coordi_launcher_release in it. Any thread. */
+void *coordi_launcher_op(coord_launcher *launcher, size_t size,
+                         void (*run)(coordi_op *op), coord_error *err);
+void coordi_launcher_release(coordi_op *op);
+
+/* May this be called here, and with this name? `all`: NULL is one. Any thread. */
+coord_status coordi_launcher_check_call(const coord_launcher *launcher, bool all,
+                                        const char *name, const char *what,
+                                        coord_error *err);
+
+void coordi_launcher_stop_all(coord_launcher *launcher, int64_t grace_ms);
+
+/* A child is done: it becomes a record, or goes, and its waiters are told. */
 void coordi_launcher_on_done(coord_launcher *launcher, coordi_child *child);
+
+/* launcher_call.c. Ends the waits that are over, and those that nobody waits for any
+ * longer; or all. */
+void coordi_launcher_look(coord_launcher *launcher);
+void coordi_launcher_end_waits(coord_launcher *launcher);
 
 /* launcher_child.c. All of it on the loop thread. */
 /* Takes the name out of the order. NULL: out of memory. */

@@ -5,8 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* ---- life
- * ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 void coordi_child_ref(coordi_child *child)
 {
@@ -42,8 +41,7 @@ static void be_done(coordi_child *child)
     coordi_launcher_unref(launcher);
 }
 
-/* ---- lines, on the lane
- * ------------------------------------------------------------------ */
+/* ---- lines, on the lane ---- */
 
 typedef struct piece {
     coordi_job job; /* on the lane, then on the loop */
@@ -132,8 +130,7 @@ static void run_piece(coordi_job *job)
     coordi_post(p->child->launcher->loop, &p->job);
 }
 
-/* ---- pieces, on the loop
- * ----------------------------------------------------------------- */
+/* ---- pieces, on the loop ---- */
 
 static void set_paused(coordi_child *child, bool paused)
 {
@@ -183,8 +180,7 @@ static void child_wrote(coordi_process *process, int stream, const char *bytes,
     }
 }
 
-/* ---- end
- * --------------------------------------------------------------------------------- */
+/* ---- end ---- */
 
 static void finish_exit(coordi_job *job)
 {
@@ -293,8 +289,7 @@ void coordi_child_drop(coordi_child *child)
     }
 }
 
-/* ---- start
- * ------------------------------------------------------------------------------- */
+/* ---- start ---- */
 
 static bool make_room(coordi_child *child)
 {

@@ -12,8 +12,7 @@ void coord_launcher_spec_init(coord_launcher_spec *spec, size_t size)
     coordi_options_init(spec, size, &DEFAULTS, sizeof DEFAULTS);
 }
 
-/* ---- lists of strings
- * ------------------------------------------------------------------ */
+/* ---- lists of strings ---- */
 
 static size_t count_strings(const char *const *list)
 {
@@ -46,8 +45,7 @@ static char **copy_strings(const char *const *from, size_t count)
     return copy;
 }
 
-/* ---- environment
- * ----------------------------------------------------------------------- */
+/* ---- environment ---- */
 
 static size_t name_len(const char *variable)
 {
@@ -93,8 +91,7 @@ static char **merge(const char *const *before, const char *const *changes)
     return merged;
 }
 
-/* ---- orders
- * ---------------------------------------------------------------------------- */
+/* ---- orders ---- */
 
 coord_status coordi_launcher_check_name(const char *name, coord_error *err)
 {

@@ -39,9 +39,9 @@ typedef struct rig {
 /* Takes the member as text; "" when it is not there. */
 static void read_member(const json_t *line, const char *name, char *out, size_t size)
 {
-    const char *text = "";
-    (void)coord_json_get_string(line, name, &text, NULL);
-    (void)snprintf(out, size, "%s", text);
+    const char *text;
+    bool there = coord_json_get_string(line, name, &text, NULL) == COORD_OK;
+    (void)snprintf(out, size, "%s", there ? text : "");
 }
 
 /* Adds a line, which must be a JSON object with an event. Those of a learner that was
@@ -50,7 +50,7 @@ static void add_line(printed *to, const char *text)
 {
     json_t *line = NULL;
     coord_error err;
-    int64_t returned = -1;
+    int64_t returned;
 
     assert_true(to->count < LINES_MAX);
     if (coord_json_parse(coord_text_of(text), &line, &err) != COORD_OK) {
@@ -58,10 +58,11 @@ static void add_line(printed *to, const char *text)
     }
     read_member(line, "event", to->event[to->count], sizeof to->event[0]);
     read_member(line, "task_id", to->task[to->count], sizeof to->task[0]);
-    (void)coord_json_get_int(line, "returned", &returned, NULL);
+    bool empty = coord_json_get_int(line, "returned", &returned, NULL) == COORD_OK &&
+                 returned == 0;
     json_decref(line);
     assert_string_not_equal(to->event[to->count], "");
-    if (returned != 0) {
+    if (!empty) {
         to->text[to->count] = strdup(text);
         assert_non_null(to->text[to->count]);
         to->count++;

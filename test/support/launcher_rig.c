@@ -50,6 +50,7 @@ void on_line(coord_launcher *launcher, const coord_launcher_line *line, void *us
     if (strcmp(line->text.ptr, "ready") == 0) {
         (void)sem_post(&r->ready);
     }
+    (void)sem_post(&r->told);
 }
 
 void on_exit_of(coord_launcher *launcher, const char *name,
@@ -66,6 +67,7 @@ void rig_open_with(rig *r, const coord_launcher_options *options)
 {
     memset(r, 0, sizeof *r);
     assert_int_equal(pthread_mutex_init(&r->lock, NULL), 0);
+    assert_int_equal(sem_init(&r->told, 0, 0), 0);
     assert_int_equal(sem_init(&r->ready, 0, 0), 0);
     assert_int_equal(sem_init(&r->release, 0, 0), 0);
     assert_int_equal(coord_launcher_create(options, &r->launcher, NULL), COORD_OK);
@@ -80,6 +82,7 @@ void rig_close(rig *r)
 {
     coord_launcher_destroy(r->launcher);
     (void)pthread_mutex_destroy(&r->lock);
+    (void)sem_destroy(&r->told);
     (void)sem_destroy(&r->ready);
     (void)sem_destroy(&r->release);
 }

@@ -13,9 +13,9 @@
 
 enum { LONG_MS = 20000, SHORT_MS = 100, BOOK = 8192 };
 
-/* Hangs for good, whatever SIGTERM says. */
-#define STUBBORN "trap '' TERM; echo ready; exec tail -f /dev/null"
-#define PATIENT "echo ready; exec tail -f /dev/null"
+/* Hangs, whatever SIGTERM says, until this process ends (descriptor 3). */
+#define STUBBORN "trap '' TERM; echo ready; exec cat <&3"
+#define PATIENT "echo ready; exec cat <&3"
 
 typedef struct rig {
     coord_launcher *launcher;
@@ -23,6 +23,7 @@ typedef struct rig {
     char book[BOOK];
     size_t at;
     size_t bytes;  /* of all lines */
+    sem_t told;    /* posted at the end of each line */
     sem_t ready;   /* posted by each line "ready" */
     sem_t release; /* a sink that blocks waits for this */
     bool blocks;

@@ -138,7 +138,7 @@ static void stop_asks_with_sigterm_first(void **state)
     rig_open(&r);
     start_sh(&r, "c",
              "trap 'echo bye; exit 5' TERM; echo ready; "
-             "while :; do tail -f /dev/null & wait; done");
+             "while :; do cat <&3 & wait; done");
     assert_true(take(&r.ready));
     assert_int_equal(coord_launcher_stop(r.launcher, "c", LONG_MS, NULL), COORD_OK);
     assert_string_equal(r.book, "1 [c] ready\n1 [c] bye\nc: 5 0 stopped\n");
@@ -182,8 +182,8 @@ static void stop_reaches_grandchildren_that_ignore_it(void **state)
     (void)state;
     rig r;
     rig_open(&r);
-    int pidfd = start_family(&r, "(trap '' TERM; exec tail -f /dev/null) & echo $!; "
-                                 "exec tail -f /dev/null");
+    int pidfd = start_family(&r, "(trap '' TERM; exec cat <&3) & echo $!; "
+                                 "exec cat <&3");
     assert_int_equal(coord_launcher_stop(r.launcher, "family", LONG_MS, NULL), COORD_OK);
     assert_true(ends(pidfd));
     rig_close(&r);
@@ -194,7 +194,7 @@ static void grandchildren_end_with_the_child(void **state)
     (void)state;
     rig r;
     rig_open(&r);
-    int pidfd = start_family(&r, "tail -f /dev/null & echo $!; kill -STOP $!; exit 0");
+    int pidfd = start_family(&r, "cat <&3 & echo $!; kill -STOP $!; exit 0");
     assert_int_equal(wait_for(&r, "family").code, 0);
     assert_true(ends(pidfd));
     rig_close(&r);
@@ -246,7 +246,7 @@ static void a_program_that_is_not_there_is_named(void **state)
     assert_non_null(strstr(err.cause, "/no/such/program"));
     assert_non_null(strstr(err.cause, "No such file"));
     assert_int_equal(pid, -7);
-    assert_int_equal(coord_launcher_wait(r.launcher, "g", 1, NULL, NULL),
+    assert_int_equal(coord_launcher_wait(r.launcher, "g", LONG_MS, NULL, NULL),
                      COORD_ERR_NOT_FOUND);
     argv[0] = "/etc/passwd";
     assert_int_equal(coord_launcher_start(r.launcher, &spec, NULL, &err), COORD_ERR_IO);
@@ -378,7 +378,8 @@ static void waiting_for_all_tells_the_first_failure(void **state)
     rig r;
     coord_launcher_exit how;
     rig_open(&r);
-    assert_int_equal(coord_launcher_wait(r.launcher, NULL, 1, &how, NULL), COORD_OK);
+    assert_int_equal(coord_launcher_wait(r.launcher, NULL, LONG_MS, &how, NULL),
+                     COORD_OK);
     assert_int_equal(how.code, 0);
     start_sh(&r, "m", "exit 0");
     start_sh(&r, "n", PATIENT);

@@ -22,9 +22,22 @@ static void print_line(coord_launcher *launcher, const coord_launcher_line *line
     (void)fflush(stdout);
 }
 
-/* Starts one child, tells its number and what it says, and lives until it is killed. */
-static int be_launcher(bool own_thread, const char *child)
+/* A fork that lives on holds the lifeline's other end. It is killed by the test. */
+static pid_t fork_that_stays(void)
 {
+    const pid_t fork_pid = fork();
+    if (fork_pid == 0) {
+        (void)poll(NULL, 0, 2 * LONG_MS);
+        _exit(0);
+    }
+    return fork_pid;
+}
+
+/* Starts one child, tells its number and what it says, and lives until it is killed. */
+static int be_launcher(const char *what, const char *child)
+{
+    const bool own_thread = strcmp(what, "--launch-stepping") != 0;
+    const bool forks = strcmp(what, "--launch-forking") == 0;
     coord_loop_options how;
     coord_loop_options_init(&how, sizeof how);
     how.own_thread = own_thread;
@@ -36,7 +49,6 @@ static int be_launcher(bool own_thread, const char *child)
         return 2;
     }
     const char *self[] = {"/proc/self/exe", child, NULL};
-    /* The shell has a process between itself and what it watches with. */
     const char *shell[] = {"/bin/sh", "-c", "echo watching; read nothing <&3", NULL};
     coord_launcher_spec spec;
     coord_launcher_spec_init(&spec, sizeof spec);
@@ -47,7 +59,8 @@ static int be_launcher(bool own_thread, const char *child)
     /* Its lines wait for ours: stdout is locked until then. */
     flockfile(stdout);
     const coord_status rc = coord_launcher_start(launcher, &spec, &pid, NULL);
-    (void)printf("%lld\n", rc == COORD_OK ? (long long)pid : -1LL);
+    (void)printf("%lld %ld\n", rc == COORD_OK ? (long long)pid : -1LL,
+                 forks ? (long)fork_that_stays() : 0L);
     (void)fflush(stdout);
     funlockfile(stdout);
     return coord_launcher_wait(launcher, "child", 10 * (int64_t)LONG_MS, NULL, NULL) ==
@@ -133,7 +146,9 @@ static void child_ends_with_a_killed_launcher(const char *what, const char *chil
     char line[256];
     pid_t helper = start_self(what, child, &out);
     read_line(out, line, sizeof line);
-    const int64_t pid = strtol(line, NULL, 10);
+    char *rest;
+    const int64_t pid = strtol(line, &rest, 10);
+    const long fork_pid = strtol(rest, NULL, 10);
     assert_true(pid > 0);
     int pidfd = pidfd_of(pid);
     assert_true(pidfd >= 0);
@@ -143,6 +158,10 @@ static void child_ends_with_a_killed_launcher(const char *what, const char *chil
     assert_int_equal(kill(helper, SIGKILL), 0);
     assert_int_equal(waitpid(helper, NULL, 0), helper);
     assert_true(ends(pidfd));
+    if (fork_pid > 0) {
+        assert_int_equal(kill((pid_t)fork_pid, SIGKILL),
+                         0); /* it was there all the time */
+    }
 }
 
 static void a_guarded_child_ends_with_a_killed_launcher(void **state)
@@ -162,6 +181,13 @@ static void a_told_child_that_hangs_is_ended_after_the_grace(void **state)
 {
     (void)state;
     child_ends_with_a_killed_launcher("--launch", "--hangs", "death signal 0, cloexec 1");
+}
+
+static void a_fork_of_the_launcher_keeps_no_child_alive(void **state)
+{
+    (void)state;
+    child_ends_with_a_killed_launcher("--launch-forking", "--told",
+                                      "death signal 0, cloexec 1");
 }
 
 /* The signal would come when the thread ends that happened to start the child. */
@@ -200,7 +226,7 @@ static void without_a_launcher_the_guard_does_nothing(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 3 && strncmp(argv[1], "--launch", 8) == 0) {
-        return be_launcher(strcmp(argv[1], "--launch") == 0, argv[2]);
+        return be_launcher(argv[1], argv[2]);
     }
     if (argc == 2 && strncmp(argv[1], "--", 2) == 0) {
         return be_child(argv[1]);
@@ -209,6 +235,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_guarded_child_ends_with_a_killed_launcher),
         cmocka_unit_test(a_guarded_child_can_be_told_first),
         cmocka_unit_test(a_told_child_that_hangs_is_ended_after_the_grace),
+        cmocka_unit_test(a_fork_of_the_launcher_keeps_no_child_alive),
         cmocka_unit_test(no_death_signal_is_asked_for_under_a_loop_of_the_host),
         cmocka_unit_test(any_program_can_watch_the_lifeline),
         cmocka_unit_test(without_a_launcher_the_guard_does_nothing),
