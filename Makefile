@@ -78,17 +78,18 @@ pkg         = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
 LIB_CFLAGS  = $(call pkg,LIB_CFLAGS,--cflags $(LIB_PACKAGES))
 LIB_LIBS    = $(call pkg,LIB_LIBS,--libs $(LIB_PACKAGES))
 TEST_CFLAGS = $(call pkg,TEST_CFLAGS,--cflags cmocka)
-TEST_LIBS   = $(call pkg,TEST_LIBS,--libs cmocka) -lm
+TEST_LIBS   = $(call pkg,TEST_LIBS,--libs cmocka)
 BLAS_CFLAGS = $(call pkg,BLAS_CFLAGS,--cflags openblas)
-BLAS_LIBS   = $(call pkg,BLAS_LIBS,--libs openblas) -lm
+BLAS_LIBS   = $(call pkg,BLAS_LIBS,--libs openblas)
 
 # Extras of one example folder (CFLAGS_folder, LIBS_folder) or of one test program
 # (LIBS_test_name, and EXTRA_test_name for objects and archives).
-CFLAGS_cartpole     = $(BLAS_CFLAGS)
-LIBS_cartpole       = $(BLAS_LIBS)
-LIBS_test_cartpole  = $(BLAS_LIBS)
-EXTRA_test_cartpole = $(BUILD)/examples/cartpole.a
-
+CFLAGS_cartpole         = $(BLAS_CFLAGS)
+LIBS_cartpole           = $(BLAS_LIBS) -lm
+LIBS_test_cartpole      = $(BLAS_LIBS)
+EXTRA_test_cartpole     = $(BUILD)/examples/cartpole.a
+LIBS_test_cartpole_run  = $(BLAS_LIBS)
+EXTRA_test_cartpole_run = $(BUILD)/examples/cartpole.a
 
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -173,7 +174,7 @@ $(BUILD)/test/support.a: $(call objects,$(SUPPORT_C)) $(BUILD)/flags
 	$(archive)
 
 .SECONDEXPANSION:
-$(TEST_BINS): LIBS = $(LIBS_$(@F)) $(TEST_LIBS)
+$(TEST_BINS): LIBS = $(LIBS_$(@F)) $(TEST_LIBS) -lm
 $(TEST_BINS): $(BUILD)/%: $(OBJ)/%.o $$(EXTRA_$$(@F)) $(BUILD)/test/support.a $(STATIC_LIB)
 	$(link)
 

@@ -3,22 +3,30 @@
 #include "base/error.h"
 #include "coordinator/coordinator.h"
 
-static _Thread_local const coordi_run *current; /* the run whose callback this thread runs */
+/* What the callback that this thread runs is about; c is NULL when it runs none. A copy:
+ * the loop may go on with the run while the host is told that its task has started. */
+static _Thread_local struct {
+    const CommCoordinator *c;
+    uint32_t attempt;
+    uint64_t sequence;
+} current;
 
 /* A destroyed coordinator's host may be gone: then nothing is called. */
-static bool enter(const coordi_run *run, coordi_frame *frame)
+static bool enter(const coordi_run *run, uint64_t sequence, coordi_frame *frame)
 {
     if (atomic_load(&run->c->dead)) {
         return false;
     }
     coordi_frame_enter(frame, run->c);
-    current = run;
+    current.c = run->c;
+    current.attempt = run->attempt;
+    current.sequence = sequence;
     return true;
 }
 
 static void leave(coordi_frame *frame)
 {
-    current = NULL;
+    current.c = NULL;
     coordi_frame_leave(frame);
 }
 
@@ -45,7 +53,7 @@ static void run_job(coordi_job *job)
     coordi_run *run = COORDI_ITEM(job, coordi_run, job);
     coordi_frame frame;
     run->returned = COORDI_EVENT_NO;
-    if (enter(run, &frame)) {
+    if (enter(run, run->sequence, &frame)) {
         run->returned = run->call(run);
         leave(&frame);
     }
@@ -73,7 +81,7 @@ static void run_start(coordi_job *job)
     coordi_run *run = COORDI_ITEM(job, coordi_run, start_job);
     const comm_coordinator_callbacks *cb = &run->c->callbacks;
     coordi_frame frame;
-    if (enter(run, &frame)) {
+    if (enter(run, run->start_sequence, &frame)) {
         cb->deal_with_task_start(run->c, run->id, run->worker_id, cb->user);
         leave(&frame);
     }
@@ -84,6 +92,7 @@ static void run_start(coordi_job *job)
 void coordi_run_call_started(coordi_run *run)
 {
     if (run->c->callbacks.deal_with_task_start != NULL) {
+        run->start_sequence = run->sequence;
         run->start_job.run = run_start;
         run->refs++;
         coordi_lane_run(lane_of(run), &run->start_job);
@@ -116,7 +125,7 @@ static void run_end(coordi_job *job)
 {
     coordi_run *run = COORDI_ITEM(job, coordi_run, end_job);
     coordi_frame frame;
-    if (enter(run, &frame)) {
+    if (enter(run, run->sequence, &frame)) {
         tell_end(run);
         leave(&frame);
     }
@@ -143,11 +152,11 @@ coord_status comm_coordinator_get_delivery(CommCoordinator *c,
         return coordi_fail(err, COORD_ERR_ABI, "delivery: size is %zu, expected %zu",
                            ret->size, sizeof *ret);
     }
-    if (current == NULL || current->c != c) {
+    if (current.c != c) {
         return coordi_fail(err, COORD_ERR_STATE,
                            "delivery: this thread runs no callback of a task");
     }
-    ret->attempt = current->attempt;
-    ret->sequence = current->sequence;
+    ret->attempt = current.attempt;
+    ret->sequence = current.sequence;
     return COORD_OK;
 }

@@ -3,8 +3,10 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "codec/json.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +117,7 @@ static coord_status wrong(coord_error *err, const char *path, const char *expect
                        got.len > 64 ? "..." : "");
 }
 
-/* Number of edits from one word to the other (Levenshtein), for suggestions. */
+/* Number of edits from any word to a lower-case one (Levenshtein), for suggestions. */
 static size_t distance(const char *a, size_t a_len, const char *b)
 {
     size_t b_len = strlen(b);
@@ -130,7 +132,7 @@ static size_t distance(const char *a, size_t a_len, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= b_len; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t change = diagonal + (tolower((unsigned char)a[i - 1]) != b[j - 1]);
             diagonal = row[j];
             size_t best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
             row[j] = change < best ? change : best;
@@ -310,23 +312,49 @@ static coord_status read_worker(const char *path, coord_role role, coord_text va
     return rc;
 }
 
-static coord_status check_unique(const coordi_config *config, const char *path,
-                                 coord_error *err)
+/* Room for one worker more, doubled when it is used up. */
+static bool reserve_worker(coordi_config *config)
 {
-    const coordi_config_worker *last = &config->workers[config->worker_count - 1];
-    for (const coordi_config_worker *w = config->workers; w < last; w++) {
-        if (w->role == last->role && strcmp(w->id, last->id) == 0) {
-            return coordi_fail(err, COORD_ERR_CONFIG,
-                               "%s[0]: id \"%.100s\" is the id of another %s, too", path,
-                               last->id, coord_role_str(last->role));
-        }
+    size_t count = config->worker_count;
+    if ((count & (count - 1)) != 0) {
+        return true; /* it was doubled at the last power of two */
     }
-    return COORD_OK;
+    size_t cap = count == 0 ? 1 : 2 * count;
+    coordi_config_worker *grown = coordi_realloc(config->workers, cap * sizeof *grown);
+    if (grown == NULL) {
+        return false;
+    }
+    config->workers = grown;
+    return true;
+}
+
+/* Reads one worker behind those that are there; `ids` are the ids of its role. */
+static coord_status add_worker(const char *path, coord_role role, coord_text item,
+                               coordi_config *config, coordi_map *ids, coord_error *err)
+{
+    if (!reserve_worker(config)) {
+        return coordi_fail_nomem(err, "configuration");
+    }
+    coordi_config_worker *w = &config->workers[config->worker_count];
+    coord_status rc = read_worker(path, role, item, w, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    if (coordi_map_get(ids, w->id) != NULL) {
+        return coordi_fail(err, COORD_ERR_CONFIG,
+                           "%s[0]: id \"%.100s\" is the id of another %s, too", path,
+                           w->id, coord_role_str(role));
+    }
+    config->worker_count++;
+    return coordi_map_put(ids, w->id, config) ? COORD_OK
+                                              : coordi_fail_nomem(err, "configuration");
 }
 
 static coord_status read_workers(const key *k, coord_text value, coordi_config *config,
                                  coord_error *err)
 {
+    coord_status rc = COORD_OK;
+    coordi_map ids = {0};
     coord_text name;
     coord_text item;
     size_t at = 0;
@@ -334,29 +362,15 @@ static coord_status read_workers(const key *k, coord_text value, coordi_config *
     if (coordi_json_type_of(value) != COORDI_JSON_OBJECT) {
         return wrong(err, k->name, "must be an object of [id, host, port]", value);
     }
-    while (coordi_json_each_member(value, &at, &name, &item)) {
+    while (rc == COORD_OK && coordi_json_each_member(value, &at, &name, &item)) {
         char path[PATH_SIZE];
-        coordi_config_worker *grown =
-            coordi_realloc(config->workers, (config->worker_count + 1) * sizeof *grown);
-        if (grown == NULL) {
-            return coordi_fail_nomem(err, "configuration");
-        }
-        config->workers = grown;
         /* The key without its quotes. */
         (void)snprintf(path, sizeof path, "%s.%.*s", k->name,
                        (int)(name.len > 102 ? 100 : name.len - 2), name.ptr + 1);
-        coord_status rc = read_worker(path, (coord_role)k->low, item,
-                                      &grown[config->worker_count], err);
-        if (rc != COORD_OK) {
-            return rc;
-        }
-        config->worker_count++;
-        rc = check_unique(config, path, err);
-        if (rc != COORD_OK) {
-            return rc;
-        }
+        rc = add_worker(path, (coord_role)k->low, item, config, &ids, err);
     }
-    return COORD_OK;
+    coordi_map_done(&ids);
+    return rc;
 }
 
 /* ---- the whole ---- */

@@ -107,7 +107,6 @@ struct coordi_member {
     coordi_config_worker worker; /* role, id, host, port */
     coordi_member_state state;
     coord_connection *connection; /* NULL while AWAY or GONE */
-    char previous_token[COORDI_TOKEN_SIZE];
     coord_task *task;   /* its own request (resource, close); NULL: none */
     coordi_run *run;    /* works for it, or waits for its release; NULL: none */
     char *resource;     /* what it said last that it has; JSON, owned */
@@ -128,7 +127,8 @@ void coordi_member_connect(coordi_member *m);
  * (NULL: none), and the run, which has let go of it, is not told. `busy`: it still works. */
 void coordi_member_release(coordi_member *m);
 void coordi_member_recover(coordi_member *m, const char *close_name, bool busy);
-/* Disconnects, politely if it is idle. It becomes GONE, at once or soon. */
+/* Disconnects, whatever it was asked for; not while it works for a run. It becomes GONE, at
+ * once or soon. */
 void coordi_member_leave(coordi_member *m);
 /* Drops it without a word. */
 void coordi_member_drop(coordi_member *m, const coord_error *why);
@@ -204,6 +204,7 @@ struct coordi_run {
     size_t task_len;
     uint32_t attempt;
     uint64_t sequence; /* of the request under way, or the last */
+    uint64_t start_sequence; /* ... of the start, for its callback */
     coordi_link queue;
     int64_t since_ms; /* of the state */
 

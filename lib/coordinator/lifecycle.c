@@ -303,6 +303,21 @@ static void on_close_deadline(coordi_timer *timer)
     coordi_op_finish_all(&c->await_close, COORD_ERR_TIMEOUT, &err);
 }
 
+static void leave_members(CommCoordinator *c)
+{
+    for (int role = 0; role < COORDI_ROLES; role++) {
+        size_t at = 0;
+        for (coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
+             m = coordi_map_next(&c->members[role], &at)) {
+            m->leaving = true;
+            if (m->state != COORDI_MEMBER_WORKING && m->state != COORDI_MEMBER_LEAVING &&
+                m->state != COORDI_MEMBER_GONE) {
+                coordi_member_leave(m);
+            }
+        }
+    }
+}
+
 void coordi_coordinator_begin_close(CommCoordinator *c)
 {
     if (c->phase == COORDI_PHASE_CLOSED) {
@@ -318,26 +333,8 @@ void coordi_coordinator_begin_close(CommCoordinator *c)
     c->phase = COORDI_PHASE_CLOSING;
     c->close_deadline.fire = on_close_deadline;
     coordi_timer_in(c->loop, &c->close_deadline, c->config.close_timeout_ms * 9 / 10);
-    for (int role = 0; role < COORDI_ROLES; role++) {
-        size_t at = 0;
-        for (coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
-             m = coordi_map_next(&c->members[role], &at)) {
-            m->leaving = true;
-        }
-    }
-    stop_runs(c);
-    for (int role = 0; role < COORDI_ROLES; role++) {
-        size_t at = 0;
-        for (coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
-             m = coordi_map_next(&c->members[role], &at)) {
-            bool at_work = m->state == COORDI_MEMBER_RECOVERING ||
-                           m->state == COORDI_MEMBER_WORKING;
-            if (!at_work && m->state != COORDI_MEMBER_LEAVING &&
-                m->state != COORDI_MEMBER_GONE) {
-                coordi_member_leave(m);
-            }
-        }
-    }
+    leave_members(c); /* those that work for no run */
+    stop_runs(c);     /* the others leave as their runs let go of them */
     check_close(c);
 }
 

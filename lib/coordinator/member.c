@@ -71,7 +71,6 @@ static void forget_connection(coordi_member *m, const coord_error *why)
 {
     if (m->connection != NULL) {
         coord_connection *connection = m->connection;
-        memcpy(m->previous_token, connection->token, sizeof m->previous_token);
         m->connection = NULL;
         connection->on_lost = NULL;
         coordi_connection_drop(connection, why);
@@ -161,7 +160,6 @@ static void on_connected(coord_connection *connection, const coord_error *failur
         go_away(m, failure);
         return;
     }
-    m->previous_token[0] = '\0';
     ask(m);
 }
 
@@ -175,9 +173,8 @@ void coordi_member_connect(coordi_member *m)
     options.port = m->worker.port;
 
     m->state = COORDI_MEMBER_CONNECTING;
-    coord_status rc = coordi_connection_create(
-        m->c->master, &options, m->previous_token[0] == '\0' ? NULL : m->previous_token,
-        &m->connection, &err);
+    coord_status rc =
+        coordi_connection_create(m->c->master, &options, &m->connection, &err);
     if (rc == COORD_OK) {
         (void)snprintf(m->connection->key, sizeof m->connection->key, "%s/%s",
                        coord_role_str(m->worker.role), m->worker.id);
@@ -251,6 +248,17 @@ static coord_status keep_resource(coordi_member *m, const coord_task *task, coor
                                          coord_text_of(copy), err);
 }
 
+/* A run that waits for its release need not wait any longer. */
+static void let_run_finish(coordi_member *m)
+{
+    coordi_run *run = m->run;
+    m->run = NULL;
+    if (run != NULL) {
+        run->member = NULL;
+        coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
+    }
+}
+
 static void on_resource(coord_task *task, void *arg)
 {
     coordi_member *m = arg;
@@ -266,15 +274,10 @@ static void on_resource(coord_task *task, void *arg)
     }
     COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker ready worker=%s role=%s resource=%.200s",
                m->worker.id, coord_role_str(m->worker.role), m->resource);
-    coordi_run *run = m->run;
     m->state = COORDI_MEMBER_FREE;
-    m->run = NULL;
     m->pause_ms = 0;
     m->why.status = COORD_OK;
-    if (run != NULL) {
-        run->member = NULL;
-        coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
-    }
+    let_run_finish(m);
     if (m->leaving && m->state == COORDI_MEMBER_FREE) {
         coordi_member_leave(m);
         return;
@@ -346,7 +349,8 @@ void coordi_member_leave(coordi_member *m)
     m->leaving = true;
     forget_task(m);
     (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);
-    if (m->connection != NULL && m->run == NULL &&
+    let_run_finish(m);
+    if (m->connection != NULL &&
         coordi_connection_disconnect(m->connection, (coord_text){NULL, 0}, on_disconnected,
                                      m, &why) == COORD_OK) {
         m->state = COORDI_MEMBER_LEAVING;

@@ -243,9 +243,10 @@ static void request_failed(coordi_run *run, const coord_error *why)
     }
     run->failures++;
     coord_error told;
-    (void)coordi_fail_because(&told, why->status, why,
-                              "task '%.60s' at '%.60s': request failed, %u in a row",
-                              run->id, run->worker_id, run->failures);
+    (void)coordi_fail_because(&told, why->status, why, "task '%.60s' at '%.60s': %s (%u in "
+                                                       "a row)",
+                              run->id, run->worker_id, coord_status_str(why->status),
+                              run->failures);
     if (may_pass && run->failures <= (uint64_t)run->c->config.request_retries) {
         COORDI_LOG(&run->c->log, COORD_LOG_WARN,
                    "request failed task=%s worker=%s attempt=%u failures=%u why=\"%s\"",
@@ -284,7 +285,9 @@ static void request_completed(coordi_run *run, coord_text result)
         broken(run, &why);
         return;
     }
-    run->failures = 0;
+    if (event != COORDI_EVENT_WANT) { /* a learner that only asks has not got on */
+        run->failures = 0;
+    }
     coordi_run_dispatch(run, event);
 }
 

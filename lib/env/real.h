@@ -90,6 +90,16 @@ void coordi_real_wake_locked(coordi_real_loop *loop);
 /* Under loop->lock: lets the first thread that waits for an event look again. */
 void coordi_real_wake_waiter_locked(coordi_real_loop *loop);
 
+/* ---- real_loop.c and real_life.c for each other ---- */
+
+/* Under loop->lock, by the driver: makes turns until the loop is ending and its queue is
+ * dry. */
+void coordi_real_run_locked(coordi_real_loop *loop);
+/* Nobody drives the loop, nobody refers to it, and its queue is dry: frees it. */
+void coordi_real_discard(coordi_real_loop *loop);
+/* Watches wake_fd and timer_fd. 0 or an errno. */
+int coordi_real_watch_own(coordi_real_loop *loop);
+
 /* ---- threads ---- */
 
 /* A thread that takes no signals but those that its own faults raise. */

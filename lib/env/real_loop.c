@@ -1,10 +1,8 @@
 #include "env/real.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 
 #include <errno.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -174,6 +172,17 @@ static void clear_timer(coordi_watch *watch, uint32_t events)
     loop->armed_ms = INT64_MAX;
 }
 
+int coordi_real_watch_own(coordi_real_loop *loop)
+{
+    loop->wake_watch.ready = clear_wake;
+    loop->timer_watch.ready = clear_timer;
+    int os_errno = coordi_real_watch(loop, loop->wake_fd, EPOLLIN, &loop->wake_watch);
+    if (os_errno == 0 && loop->timer_fd >= 0) {
+        os_errno = coordi_real_watch(loop, loop->timer_fd, EPOLLIN, &loop->timer_watch);
+    }
+    return os_errno;
+}
+
 /* ---- a turn ---- */
 
 /* How long epoll may sleep: -1 is for ever. */
@@ -237,6 +246,18 @@ static void turn(coordi_real_loop *loop, int64_t wait_ms)
 static bool is_dry_locked(const coordi_real_loop *loop)
 {
     return coordi_list_empty(&loop->jobs) && coordi_list_empty(&loop->deferred);
+}
+
+void coordi_real_run_locked(coordi_real_loop *loop)
+{
+    scope here;
+    scope_enter(&here, loop);
+    while (!loop->ending || !is_dry_locked(loop)) {
+        (void)pthread_mutex_unlock(&loop->lock);
+        turn(loop, -1); /* which never sleeps once the loop is ending */
+        (void)pthread_mutex_lock(&loop->lock);
+    }
+    scope_leave(&here);
 }
 
 /* ---- driving, by the host or by a thread that waits ---- */
@@ -305,8 +326,6 @@ static bool take_over_locked(coordi_real_loop *loop)
     return true;
 }
 
-static void loop_discard(coordi_real_loop *loop);
-
 coord_status coordi_real_step(coord_loop *base, int64_t wait_ms, coord_error *err)
 {
     coordi_real_loop *loop = coordi_real(base);
@@ -339,7 +358,7 @@ coord_status coordi_real_step(coord_loop *base, int64_t wait_ms, coord_error *er
     (void)pthread_mutex_unlock(&loop->lock);
     scope_leave(&here);
     if (ending) { /* a callback of this step dropped the last reference */
-        loop_discard(loop);
+        coordi_real_discard(loop);
     }
     return COORD_OK;
 }
@@ -347,217 +366,4 @@ coord_status coordi_real_step(coord_loop *base, int64_t wait_ms, coord_error *er
 int coordi_real_fd(const coord_loop *base)
 {
     return base->own_thread ? -1 : coordi_real(base)->epoll_fd;
-}
-
-/* ---- the own thread ---- */
-
-static void *loop_main(void *arg)
-{
-    coordi_real_loop *loop = arg;
-    (void)pthread_setname_np(pthread_self(), "coord-loop");
-    (void)pthread_mutex_lock(&loop->lock);
-    if (!loop->base.own_thread) { /* adopted: somebody may be inside */
-        loop->takers++;
-        while (loop->driven) {
-            coordi_real_wake_locked(loop);
-            (void)pthread_cond_wait(&loop->left, &loop->lock);
-        }
-        loop->takers--;
-        loop->driven = true;
-    }
-    scope here;
-    scope_enter(&here, loop);
-    while (!loop->ending || !is_dry_locked(loop)) {
-        (void)pthread_mutex_unlock(&loop->lock);
-        turn(loop, -1);
-        (void)pthread_mutex_lock(&loop->lock);
-    }
-    bool detached = loop->detached;
-    (void)pthread_mutex_unlock(&loop->lock);
-    scope_leave(&here);
-    if (detached) {
-        loop_discard(loop);
-    }
-    return NULL;
-}
-
-void coordi_real_loop_adopt(coord_loop *base)
-{
-    coordi_real_loop *loop = coordi_real(base);
-    (void)pthread_mutex_lock(&loop->lock);
-    loop->has_thread = true;
-    loop->detached = true;
-    (void)pthread_mutex_unlock(&loop->lock);
-    coord_error why;
-    if (coordi_real_spawn("loop", loop_main, loop, true, &loop->thread, &why) !=
-        COORD_OK) {
-        COORDI_LOG(&base->log, COORD_LOG_ERROR,
-                   "given back with objects on it, and no thread to run them: why=\"%s\"",
-                   why.text);
-        (void)pthread_mutex_lock(&loop->lock);
-        loop->has_thread = false;
-        loop->detached = false;
-        (void)pthread_mutex_unlock(&loop->lock);
-    }
-}
-
-/* ---- life ---- */
-
-static void close_and_free(coordi_real_loop *loop)
-{
-    const int fds[] = {loop->epoll_fd, loop->wake_fd, loop->timer_fd};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
-        if (fds[i] >= 0) {
-            (void)close(fds[i]);
-        }
-    }
-    coordi_free(loop);
-}
-
-/* Nobody drives the loop, nobody refers to it, and its queue is dry. */
-static void loop_discard(coordi_real_loop *loop)
-{
-    coordi_real_client_end(loop);
-    coordi_real_process_end(loop);
-    coordi_real_resolver_end(loop);
-    (void)pthread_cond_destroy(&loop->left);
-    (void)pthread_mutex_destroy(&loop->lock);
-    close_and_free(loop);
-}
-
-/* Runs a host-driven loop dry on the thread that dropped the last reference. */
-static void run_dry_locked(coordi_real_loop *loop)
-{
-    loop->driven = true;
-    scope here;
-    scope_enter(&here, loop);
-    while (!is_dry_locked(loop)) {
-        (void)pthread_mutex_unlock(&loop->lock);
-        turn(loop, 0);
-        (void)pthread_mutex_lock(&loop->lock);
-    }
-    scope_leave(&here);
-    loop->driven = false;
-}
-
-void coordi_real_free(coord_loop *base)
-{
-    coordi_real_loop *loop = coordi_real(base);
-    if (coordi_check_fork(base, "loop", NULL) != COORD_OK) {
-        /* There is no thread to join here and no lock to trust; sockets and the epoll set
-         * are shared with the parent and must not be touched. */
-        close_and_free(loop);
-        return;
-    }
-    (void)pthread_mutex_lock(&loop->lock);
-    if (loop->ending) { /* a job of the last hour took a reference, and gave it back */
-        (void)pthread_mutex_unlock(&loop->lock);
-        return;
-    }
-    loop->ending = true;
-    bool join = false;
-    bool discard = false;
-    if (loop->has_thread) {
-        join = !loop->detached && !coordi_real_inside(base);
-        if (!join && !loop->detached) {
-            loop->detached = true;
-            (void)pthread_detach(loop->thread);
-        }
-        coordi_real_wake_locked(loop);
-    } else if (!loop->driven) {
-        run_dry_locked(loop);
-        discard = true;
-    } /* else the thread that is in there sees `ending` */
-    const pthread_t thread = loop->thread;
-    (void)pthread_mutex_unlock(&loop->lock);
-    if (join) {
-        (void)pthread_join(thread, NULL);
-        discard = true;
-    }
-    if (discard) {
-        loop_discard(loop);
-    }
-}
-
-static coord_status open_fds(coordi_real_loop *loop, bool own_thread, coord_error *err)
-{
-    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (loop->epoll_fd < 0) {
-        return coordi_fail_errno(err, errno, "loop: epoll_create1");
-    }
-    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (loop->wake_fd < 0) {
-        return coordi_fail_errno(err, errno, "loop: eventfd");
-    }
-    loop->wake_watch.ready = clear_wake;
-    int os_errno = coordi_real_watch(loop, loop->wake_fd, EPOLLIN, &loop->wake_watch);
-    if (os_errno == 0 && !own_thread) {
-        loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (loop->timer_fd < 0) {
-            return coordi_fail_errno(err, errno, "loop: timerfd_create");
-        }
-        loop->timer_watch.ready = clear_timer;
-        os_errno = coordi_real_watch(loop, loop->timer_fd, EPOLLIN, &loop->timer_watch);
-    }
-    return os_errno == 0 ? COORD_OK : coordi_fail_errno(err, os_errno, "loop: epoll_ctl");
-}
-
-static coord_status start(coordi_real_loop *loop, bool own_thread, coord_error *err)
-{
-    if (pthread_mutex_init(&loop->lock, NULL) != 0) {
-        return coordi_fail_nomem(err, "loop");
-    }
-    if (!coordi_real_cond_init(&loop->left)) {
-        (void)pthread_mutex_destroy(&loop->lock);
-        return coordi_fail_nomem(err, "loop");
-    }
-    loop->base.own_thread = own_thread;
-    loop->has_thread = own_thread;
-    loop->driven = own_thread;
-    loop->asleep = !own_thread;
-    coord_status rc = COORD_OK;
-    if (own_thread) {
-        rc = coordi_real_spawn("loop", loop_main, loop, false, &loop->thread, err);
-    }
-    if (rc != COORD_OK) {
-        (void)pthread_cond_destroy(&loop->left);
-        (void)pthread_mutex_destroy(&loop->lock);
-    }
-    return rc;
-}
-
-coord_status coordi_real_loop_create(bool own_thread, const coordi_log *log,
-                                     coord_loop **ret, coord_error *err)
-{
-    if (!coordi_real_libraries()) {
-        return coordi_fail(err, COORD_ERR_IO,
-                           "loop: libcurl or libsodium won't initialise");
-    }
-    coordi_real_loop *loop = coordi_zalloc(sizeof *loop);
-    if (loop == NULL) {
-        return coordi_fail_nomem(err, "loop");
-    }
-    loop->base.env = &coordi_env_real;
-    atomic_init(&loop->base.refs, 1);
-    loop->base.pid = getpid();
-    loop->base.log = *log;
-    loop->epoll_fd = -1;
-    loop->wake_fd = -1;
-    loop->timer_fd = -1;
-    loop->armed_ms = INT64_MAX;
-    coordi_list_init(&loop->deferred);
-    coordi_list_init(&loop->shards);
-    coordi_list_init(&loop->orphans);
-    coordi_list_init(&loop->jobs);
-    coordi_list_init(&loop->waiters);
-    coord_status rc = open_fds(loop, own_thread, err);
-    if (rc == COORD_OK) {
-        rc = start(loop, own_thread, err);
-    }
-    if (rc != COORD_OK) {
-        close_and_free(loop);
-        return rc;
-    }
-    *ret = &loop->base;
-    return COORD_OK;
 }

@@ -25,17 +25,13 @@ static void init_report(coordi_connection_report *report, coord_connection *owne
     atomic_init(&report->pending, false);
 }
 
-static void init_fields(coord_connection *c, const coord_connection_options *options,
-                        const char *previous_token)
+static void init_fields(coord_connection *c, const coord_connection_options *options)
 {
     atomic_init(&c->refs, 1);
     atomic_init(&c->connected, false);
     c->host = *options;
     c->host.id = NULL; /* the caller's texts are copied, not kept */
     c->host.host = NULL;
-    if (previous_token != NULL) {
-        memcpy(c->previous_token, previous_token, sizeof c->previous_token);
-    }
     c->begin.fire = on_begin;
     coordi_list_init(&c->tasks);
     coordi_list_init(&c->await_connect);
@@ -47,8 +43,7 @@ static void init_fields(coord_connection *c, const coord_connection_options *opt
 
 coord_status coordi_connection_create(coord_master *master,
                                       const coord_connection_options *options,
-                                      const char *previous_token, coord_connection **ret,
-                                      coord_error *err)
+                                      coord_connection **ret, coord_error *err)
 {
     size_t id_len = options->id == NULL ? 0 : strlen(options->id);
     size_t host_len = options->host == NULL ? 0 : strlen(options->host);
@@ -67,7 +62,7 @@ coord_status coordi_connection_create(coord_master *master,
     if (c == NULL) {
         return coordi_fail_nomem(err, "connection");
     }
-    init_fields(c, options, previous_token);
+    init_fields(c, options);
     memcpy(c->id, options->id, id_len);
     memcpy(c->key, options->id, id_len);
     c->connect_retries = master->patience.retries;
@@ -105,6 +100,10 @@ coord_status coordi_connection_need_lane(coord_connection *c, coord_error *err)
     if (c->state == COORDI_CONNECTION_ENDED) {
         return coordi_fail_because(err, COORD_ERR_CLOSED, &c->end,
                                    "connection '%s': is gone", c->id);
+    }
+    if (c->master->executor == NULL) {
+        return coordi_fail(err, COORD_ERR_CLOSED, "connection '%s': the master is closed",
+                           c->id);
     }
     return coordi_lane_open(c->master->executor, &c->lane, err);
 }
@@ -183,8 +182,10 @@ static void silence(coord_connection *c)
     c->undo = NULL;
     coordi_heartbeats_forget(&c->master->heartbeats, &c->beat);
     if (c->registered) {
+        if (c->sent) {
+            coordi_master_remember(c->master, c);
+        }
         coordi_master_unregister(c->master, c);
-        coordi_master_remember_token(c->master, c->token);
     }
 }
 
@@ -260,12 +261,17 @@ static void connect_failed(coord_connection *c, const coord_error *why, coord_te
     c->state = COORDI_CONNECTION_IDLE;
     COORDI_LOG(&c->master->log, COORD_LOG_INFO, "connect failed slave=%s why=\"%s\"",
                c->id, why->text);
+    if (c->aborted) {
+        report(&c->disconnect_report, NULL, NO_DATA);
+        coordi_op_finish_all(&c->await_disconnect, COORD_OK, NULL);
+    }
     conclude(c, &c->await_connect, &c->connect_report, why, data);
 }
 
 static void connected(coord_connection *c, bool marked)
 {
     c->state = COORDI_CONNECTION_CONNECTED;
+    c->was_connected = true;
     c->marked = marked;
     atomic_store(&c->connected, true);
     coordi_connection_heard(c);
@@ -276,10 +282,42 @@ static void connected(coord_connection *c, bool marked)
 
 static void send_connect(coord_connection *c);
 
-static void on_undone(void *arg)
+static bool start_undo(coord_connection *c, const char *token, coordi_undo_fn *done)
+{
+    return coordi_undo_start(c->master->loop, &c->address, c->master->options.channel,
+                             token, c->master->patience.timeout_ms, done, c, &c->undo,
+                             NULL) == COORD_OK;
+}
+
+static void on_old_token_undone(bool was_ours, void *arg);
+
+static bool undo_next_old_token(coord_connection *c)
+{
+    enum { TRIES = 4 }; /* each costs a request, and mostly the first is the one */
+    const char *old = c->old_tokens == TRIES
+                          ? NULL
+                          : coordi_master_old_token(c->master, c, c->old_tokens++);
+    return old != NULL && start_undo(c, old, on_old_token_undone);
+}
+
+static void on_old_token_undone(bool was_ours, void *arg)
 {
     coord_connection *c = arg;
     c->undo = NULL;
+    c->undone = was_ours;
+    if (was_ours) {
+        send_connect(c);
+    } else if (!undo_next_old_token(c)) {
+        coord_error why = c->end;
+        connect_failed(c, &why, NO_DATA);
+    }
+}
+
+static void on_own_token_undone(bool was_ours, void *arg)
+{
+    coord_connection *c = arg;
+    c->undo = NULL;
+    (void)was_ours; /* the next answer tells */
     send_connect(c);
 }
 
@@ -287,23 +325,46 @@ static void on_undone(void *arg)
  * lost or from a connection that we took for lost, take that one back and try again. */
 static bool undo_and_try_again(coord_connection *c, const coordi_outcome *outcome)
 {
-    const char *old = outcome->maybe_delivered ? c->token : c->previous_token;
-    if (c->undone || old[0] == '\0' || outcome->status != COORD_ERR_REFUSED ||
+    if (c->undone || outcome->status != COORD_ERR_REFUSED ||
         outcome->answer.code != COORDI_CODE_SLAVE_CONNECTED) {
         return false;
     }
-    c->undone = true;
-    return coordi_undo_start(c->master->loop, &c->address, c->master->options.channel, old,
-                             c->master->patience.timeout_ms, on_undone, c, &c->undo,
-                             NULL) == COORD_OK;
+    c->end = *outcome->error;
+    if (outcome->maybe_delivered && !c->own_undone) {
+        c->own_undone = true;
+        return start_undo(c, c->token, on_own_token_undone);
+    }
+    return undo_next_old_token(c);
 }
 
-static void on_taken_back(void *arg)
+static void on_taken_back(bool was_ours, void *arg)
 {
     coord_connection *c = arg;
     coord_error why = c->end;
     c->undo = NULL;
+    c->sent = c->sent && !was_ours;
     connect_failed(c, &why, NO_DATA);
+}
+
+void coordi_connection_abort(coord_connection *c)
+{
+    if (c->aborted) {
+        return;
+    }
+    bool under_way = c->exchange != NULL;
+    coordi_timer_stop(c->master->loop, &c->begin);
+    coordi_exchange_cancel(c->exchange);
+    c->exchange = NULL;
+    coordi_undo_cancel(c->undo);
+    c->undo = NULL;
+    c->aborted = true;
+    (void)coordi_fail(&c->end, COORD_ERR_CLOSED, "connection '%s': disconnected while it "
+                                                 "was connecting",
+                      c->id);
+    if (!under_way || !start_undo(c, c->token, on_taken_back)) {
+        coord_error why = c->end;
+        connect_failed(c, &why, NO_DATA);
+    }
 }
 
 static void on_connect_outcome(const coordi_outcome *outcome, void *arg)
@@ -314,13 +375,12 @@ static void on_connect_outcome(const coordi_outcome *outcome, void *arg)
         connected(c, outcome->marked);
         return;
     }
+    c->sent = outcome->maybe_delivered;
     if (undo_and_try_again(c, outcome)) {
         return;
     }
     if (outcome->maybe_delivered && outcome->status != COORD_ERR_REFUSED &&
-        coordi_undo_start(c->master->loop, &c->address, c->master->options.channel, c->token,
-                          c->master->patience.timeout_ms, on_taken_back, c, &c->undo,
-                          NULL) == COORD_OK) {
+        start_undo(c, c->token, on_taken_back)) {
         c->end = *outcome->error;
         return; /* else it might refuse every other master from now on */
     }
@@ -353,6 +413,8 @@ static void send_to(coord_connection *c, const char *path_host)
         coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, &err);
     if (rc != COORD_OK) {
         connect_failed(c, &err, NO_DATA);
+    } else {
+        c->sent = true; /* until we know better */
     }
 }
 
@@ -417,7 +479,12 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
         coordi_master_unregister(c->master, c);
         return rc;
     }
+    c->sent = false;
+    c->was_connected = false;
     c->undone = false;
+    c->own_undone = false;
+    c->aborted = false;
+    c->old_tokens = 0;
     c->done = done;
     c->done_arg = arg;
     c->state = COORDI_CONNECTION_CONNECTING;

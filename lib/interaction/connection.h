@@ -13,6 +13,8 @@
 #include "interaction/heartbeat.h"
 #include "interaction/undo.h"
 
+enum { COORDI_KEY_SIZE = COORD_ID_SIZE + 16 };
+
 typedef enum coordi_connection_state {
     COORDI_CONNECTION_IDLE,
     COORDI_CONNECTION_CONNECTING,
@@ -43,12 +45,11 @@ struct coord_connection {
     atomic_size_t refs;
     coord_master *master; /* a reference */
     char id[COORD_ID_SIZE];
-    char key[COORD_ID_SIZE + 16]; /* in the master's tables; the id, unless changed before
-                                   * it connects (a coordinator's ids are unique per role) */
+    char key[COORDI_KEY_SIZE]; /* in the master's tables; the id, unless changed before it
+                                * connects (a coordinator's ids are unique per role) */
     uint32_t connect_retries; /* the master's, unless changed */
     coordi_address address;
-    char token[COORDI_TOKEN_SIZE];          /* ours, for this connection alone */
-    char previous_token[COORDI_TOKEN_SIZE]; /* of a connection lost before; or "" */
+    char token[COORDI_TOKEN_SIZE]; /* ours, for this attempt alone */
     atomic_bool connected;
 
     /* The rest is the loop thread's. */
@@ -56,7 +57,12 @@ struct coord_connection {
     coord_error end; /* why it is LOST or ENDED */
     bool marked;     /* the slave is a libcoord: requests may be repeated */
     bool registered; /* token and id are in the master's tables */
-    bool undone;     /* an old connection of ours was undone in this attempt */
+    bool sent;       /* the slave may have heard of the token */
+    bool was_connected;
+    bool undone;     /* an old connection of ours was taken back in this attempt */
+    bool own_undone; /* what may have come of this attempt was */
+    bool aborted;    /* a disconnect came while it was connecting */
+    size_t old_tokens; /* tried in this attempt */
     coordi_http_peer *peer;
     coordi_exchange *exchange; /* connect or disconnect */
     coordi_undo *undo;
@@ -80,11 +86,10 @@ struct coord_connection {
     coordi_job destroy_job;
 };
 
-/* Loop thread or before it is shared. Text is copied. previous_token may be NULL. */
+/* Loop thread or before it is shared. Text is copied. */
 coord_status coordi_connection_create(coord_master *master,
                                       const coord_connection_options *options,
-                                      const char *previous_token, coord_connection **ret,
-                                      coord_error *err);
+                                      coord_connection **ret, coord_error *err);
 
 /* Loop thread, all of these. `done` is called once, later; unless the call itself fails, or
  * the connection is dropped. */
@@ -94,6 +99,8 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
 coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
                                           coordi_connection_done_fn *done, void *arg,
                                           coord_error *err);
+/* Gives a connect that is under way up, and takes back what the slave may have heard. */
+void coordi_connection_abort(coord_connection *c);
 /* Ends it without a word to the slave; its tasks fail for this reason. */
 void coordi_connection_drop(coord_connection *c, const coord_error *why);
 /* The slave is gone: its tasks fail for this reason, on_lost is called. */

@@ -28,7 +28,7 @@ static void run_create(coordi_op *op)
     const coord_connection_options *o = create->options;
     coord_error err;
     coord_status rc =
-        coordi_connection_create(op->object, o, NULL, &create->made, &err);
+        coordi_connection_create(op->object, o, &create->made, &err);
     bool has_callbacks = o->on_connect != NULL || o->on_disconnect != NULL ||
                          o->on_new_task != NULL || o->on_lost != NULL;
     if (rc == COORD_OK && has_callbacks) {
@@ -102,6 +102,14 @@ static void run_attempt(coordi_op *op)
         rc = coordi_connection_disconnect(c, data, NULL, NULL, &err);
     } else if (c->state == COORDI_CONNECTION_DISCONNECTING) {
         rc = COORD_OK; /* joins the attempt under way */
+    } else if (c->state == COORDI_CONNECTION_CONNECTING) {
+        if (attempt->wait) {
+            coordi_list_append(&c->await_disconnect, &op->link);
+        } else {
+            coordi_op_finish(op, COORD_OK, NULL);
+        }
+        coordi_connection_abort(c);
+        return;
     } else {
         coordi_op_finish(op, COORD_OK, NULL); /* idempotent */
         return;

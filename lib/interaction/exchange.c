@@ -108,8 +108,10 @@ static void on_reply(const coordi_http_reply *reply, void *arg)
     outcome.status = coordi_wire_read_answer(reply->http_status, reply->body, ex->what,
                                              &outcome.answer, &err);
     outcome.error = outcome.status == COORD_OK ? NULL : &err;
+    /* To a repeated request "busy" may mean: with yours. A libcoord says so otherwise. */
     if (outcome.status == COORD_ERR_REFUSED && ex->spec.retry_busy &&
-        !ex->maybe_delivered && outcome.answer.code == COORDI_CODE_SLAVE_BUSY) {
+        (!ex->maybe_delivered || outcome.marked) &&
+        outcome.answer.code == COORDI_CODE_SLAVE_BUSY) {
         retry_or_finish(ex, &outcome);
     } else {
         finish(ex, &outcome);

@@ -129,6 +129,7 @@ void coordi_master_unref(coord_master *m)
 void coordi_master_shut(coord_master *m, const coord_error *why)
 {
     m->closing = true;
+    m->deaf = true;
     for (size_t at = 0;;) {
         coord_connection *c = coordi_map_next(&m->by_id, &at);
         if (c == NULL) {
@@ -187,7 +188,7 @@ void coordi_master_unregister(coord_master *m, coord_connection *c)
     }
 }
 
-void coordi_master_remember_token(coord_master *m, const char *token)
+void coordi_master_remember(coord_master *m, const coord_connection *c)
 {
     coordi_ghost *ghost;
     if (m->ghost_count == COORDI_GHOSTS_MAX) {
@@ -198,13 +199,32 @@ void coordi_master_remember_token(coord_master *m, const char *token)
         ghost = coordi_zalloc(sizeof *ghost);
     }
     /* Without memory its slave gets a plain 403: a courtesy less, nothing worse. */
-    if (ghost == NULL || !coordi_map_put(&m->ghosts, token, ghost)) {
+    if (ghost == NULL || !coordi_map_put(&m->ghosts, c->token, ghost)) {
         coordi_free(ghost);
         return;
     }
-    memcpy(ghost->token, token, sizeof ghost->token);
+    memcpy(ghost->token, c->token, sizeof ghost->token);
+    memcpy(ghost->key, c->key, sizeof ghost->key);
+    ghost->connected = c->was_connected;
     coordi_list_append(&m->ghosts_oldest_first, &ghost->link);
     m->ghost_count++;
+}
+
+/* Connections that were lost come before attempts of which nobody knows what they did. */
+const char *coordi_master_old_token(const coord_master *m, const coord_connection *c,
+                                    size_t n)
+{
+    for (int connected = 1; connected >= 0; connected--) {
+        for (const coordi_link *at = m->ghosts_oldest_first.prev;
+             at != &m->ghosts_oldest_first; at = at->prev) {
+            const coordi_ghost *ghost = COORDI_ITEM(at, const coordi_ghost, link);
+            if (ghost->connected == (connected == 1) && strcmp(ghost->key, c->key) == 0 &&
+                n-- == 0) {
+                return ghost->token;
+            }
+        }
+    }
+    return NULL;
 }
 
 static bool is_any(const char *host)

@@ -8,11 +8,14 @@
 #include "interaction/connection.h"
 #include "interaction/task.h"
 
-/* A token of a connection that is gone. Its slave may not know yet: a 4xx would end a
- * Python slave's threads, so it is answered politely for a while. */
+/* A token of a connection that is gone, or of one that may have come about. Its slave may
+ * not know: a 4xx would end a Python slave's threads, so it is answered politely. And it
+ * may refuse us until it is told with this token that we are gone. */
 typedef struct coordi_ghost {
     coordi_link link;
     char token[COORDI_TOKEN_SIZE];
+    char key[COORDI_KEY_SIZE]; /* of its connection */
+    bool connected;            /* it certainly came about */
 } coordi_ghost;
 
 enum { COORDI_GHOSTS_MAX = 1024 };
@@ -40,7 +43,8 @@ struct coord_master {
     size_t ghost_count;
     coordi_heartbeats heartbeats;
     uint64_t late_results; /* unknown, repeated or fenced: answered, counted, dropped */
-    bool closing;
+    bool closing; /* nobody connects any more */
+    bool deaf;    /* ... and everybody is told so */
     atomic_size_t callbacks; /* queued or running */
     atomic_bool close_waits; /* ... for them to end */
     coordi_job idle_job;
@@ -61,7 +65,12 @@ void coordi_master_unref(coord_master *master);
 coord_status coordi_master_register(coord_master *master, coord_connection *c,
                                     coord_error *err);
 void coordi_master_unregister(coord_master *master, coord_connection *c);
-void coordi_master_remember_token(coord_master *master, const char *token);
+/* Its token, for the time when it is gone. */
+void coordi_master_remember(coord_master *master, const coord_connection *c);
+/* The n-th token that a slave which refuses this connection may have from us, the likeliest
+ * first; NULL: no more. */
+const char *coordi_master_old_token(const coord_master *master, const coord_connection *c,
+                                    size_t n);
 /* "http://host:port" as a slave should see it. */
 void coordi_master_print_address(const coord_master *master, const char *path_host,
                                  char out[COORDI_HOST_PORT_SIZE + 8]);

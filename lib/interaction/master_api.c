@@ -246,7 +246,11 @@ static void run_close(coordi_op *op)
     coord_error why;
     (void)coordi_fail(&why, COORD_ERR_CLOSED, "the master was closed");
 
+    /* Slaves are heard until they are gone: an error would end a Python slave's threads.
+     * The op may be finished, and gone, as soon as the first of them is. */
     m->closing = true;
+    m->close_deadline.fire = on_close_deadline;
+    coordi_timer_in(m->loop, &m->close_deadline, ((close_op *)op)->wait_ms * 3 / 4);
     coordi_list_append(&m->await_close, &op->link);
     for (size_t at = 0;;) {
         coord_connection *c = coordi_map_next(&m->by_id, &at);
@@ -261,8 +265,6 @@ static void run_close(coordi_op *op)
         }
         coordi_connection_drop(c, &why);
     }
-    m->close_deadline.fire = on_close_deadline;
-    coordi_timer_in(m->loop, &m->close_deadline, ((close_op *)op)->wait_ms * 3 / 4);
     coordi_master_check_closed(m);
 }
 

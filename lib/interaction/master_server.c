@@ -43,7 +43,9 @@ static void on_heartbeat(coordi_http_call *call, void *owner)
     coord_master *m = owner;
     coord_connection *c;
     coordi_say say = check_slave(m, call, &c);
-    if (say == COORDI_SAY_NOTHING) {
+    if (say == COORDI_SAY_NOTHING && c == NULL && call->marked) {
+        say = COORDI_SAY_WRONG_SLAVE_TOKEN; /* a libcoord is free then; nobody else would be */
+    } else if (say == COORDI_SAY_NOTHING) {
         say = COORDI_SAY_HEARTBEAT;
         if (c != NULL) {
             coordi_connection_heard(c);
@@ -77,7 +79,7 @@ static void on_too_big(coord_master *m, coordi_http_call *call, coord_connection
         (void)coordi_fail(&why, COORD_ERR_TOO_BIG,
                           "task %s on '%s': its result is over max_body_bytes (%zu)", id,
                           from->id, m->options.max_body_bytes);
-        coordi_task_fail(task, &why);
+        coordi_task_fail_report(task, &why);
     }
 }
 
@@ -149,6 +151,7 @@ static void on_shutdown(coordi_http_call *call, void *owner)
     if (check_self(m, call)) {
         answer(m, call, COORDI_SAY_SHUTDOWN_LATER, NULL);
         m->closing = true;
+        m->deaf = true;
     }
 }
 
@@ -162,7 +165,7 @@ void coordi_master_on_call(coordi_http_call *call, void *arg)
         {"DELETE", "/shutdown", on_shutdown},
     };
     coord_master *m = arg;
-    if (m->closing) {
+    if (m->deaf) {
         answer(m, call, COORDI_SAY_SHUTTING_DOWN, NULL);
         return;
     }

@@ -56,7 +56,7 @@ typedef struct coordi_ask {
     coord_out out;
 } coordi_ask;
 
-enum { COORDI_ASKS_MAX = 64 };
+enum { COORDI_ASKS_MAX = 64, COORDI_RECENT = 8 };
 
 struct coord_slave {
     atomic_size_t refs;
@@ -86,7 +86,9 @@ struct coord_slave {
     coordi_link asks;       /* waiting */
     size_t ask_count;
     coordi_work *work;
-    char last_task[COORDI_UUID_SIZE]; /* that this link gave: a libcoord may repeat it */
+    char recent[COORDI_RECENT][COORDI_UUID_SIZE]; /* tasks that this link gave, in a ring: a
+                                                   * libcoord may repeat them */
+    size_t recent_next;
     coordi_link deliveries;
     coordi_job lost_job;
     bool lost_pending;

@@ -54,7 +54,7 @@ coord_status coordi_slave_link_create(coord_slave *s, coord_text address, const 
         return rc;
     }
     s->link = link;
-    s->last_task[0] = '\0';
+    memset(s->recent, 0, sizeof s->recent);
     atomic_store(&s->connected, true);
     COORDI_LOG(&s->log, COORD_LOG_INFO, "connected master=%s libcoord=%d", link->address,
                (int)marked);
@@ -196,10 +196,11 @@ void coordi_slave_drop_deliveries(coord_slave *s)
 void coordi_slave_deliver(coord_slave *s, coordi_work *work)
 {
     char what[96];
+    coord_error err;
     delivery *d = coordi_zalloc(sizeof *d);
     if (d == NULL) {
-        COORDI_LOG(&s->log, COORD_LOG_ERROR, "result lost task=%s why=\"out of memory\"",
-                   work->id);
+        (void)coordi_fail_nomem(&err, "result");
+        coordi_slave_unlink(s, &err); /* it would be waited for in vain */
         return;
     }
     d->slave = s;
@@ -215,13 +216,11 @@ void coordi_slave_deliver(coord_slave *s, coordi_work *work)
         .done = on_delivered,
         .arg = d,
     };
-    coord_error err;
     spec.body = coordi_wire_result(work->id, coordi_out_text(&work->out), &spec.body_len);
     if (coordi_exchange_start(s->loop, work->link->peer, &spec, &d->exchange, &err) !=
         COORD_OK) {
-        COORDI_LOG(&s->log, COORD_LOG_ERROR, "result lost task=%s why=\"%s\"", work->id,
-                   err.text);
         coordi_free(d);
+        coordi_slave_unlink(s, &err);
         return;
     }
     coordi_list_append(&s->deliveries, &d->link);

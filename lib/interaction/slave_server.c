@@ -42,7 +42,18 @@ static coordi_say check_master(coord_slave *s, coordi_http_call *call, coordi_as
     return COORDI_SAY_NOTHING;
 }
 
-/* A libcoord that did not hear our answer asks again; it gets the same answer. */
+static bool is_recent(const coord_slave *s, const char *id)
+{
+    for (size_t i = 0; i < COORDI_RECENT; i++) {
+        if (strcmp(s->recent[i], id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A libcoord that did not hear our answer asks again; it gets the same answer, also when
+ * the task is done by now. */
 static bool is_repeated(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
                         const coordi_message *message)
 {
@@ -54,7 +65,7 @@ static bool is_repeated(coord_slave *s, coordi_http_call *call, coordi_ask_kind 
         return coordi_endpoint_token_is(header(s, call, "Token"), s->link->token);
     }
     return kind == COORDI_ASK_TASK && coordi_wire_read_id(message->id, id) &&
-           strcmp(id, s->last_task) == 0;
+           is_recent(s, id);
 }
 
 static coordi_say check_state(const coord_slave *s, coordi_ask_kind kind)
@@ -115,7 +126,7 @@ static bool passes(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
             coordi_wire_seen_body(header(s, call, "Content-Type"), call->body);
         coordi_say read = read_body(kind, body, message, why, sizeof why);
         say = message->malformed ? read : check_state(s, kind);
-        if (say != COORDI_SAY_NOTHING && is_repeated(s, call, kind, message)) {
+        if (!message->malformed && is_repeated(s, call, kind, message)) {
             say = YES[kind];
         }
         if (say == COORDI_SAY_NOTHING) {

@@ -64,7 +64,8 @@ coord_status coordi_slave_take_work(coord_slave *s, const char *id, coord_text d
     work->data = copy;
     work->data_len = data.len;
     memcpy(work->id, id, sizeof work->id);
-    memcpy(s->last_task, id, sizeof s->last_task);
+    memcpy(s->recent[s->recent_next], id, sizeof s->recent[0]);
+    s->recent_next = (s->recent_next + 1) % COORDI_RECENT;
     s->work = work;
     atomic_store(&s->canceled, false);
     COORDI_LOG(&s->log, COORD_LOG_DEBUG, "task=%s bytes=%zu", id, data.len);

@@ -74,11 +74,10 @@ static void run_start_report(coordi_job *job)
 {
     coord_task *task = COORDI_ITEM(job, coord_task, start_report);
     coord_connection *c = task->connection;
-    bool failed = atomic_load(&task->status) == COORD_TASK_START_FAILED;
     coordi_frame frame;
 
     coordi_master_enter_callback(c->master, &frame);
-    c->host.on_new_task(c, task, failed ? &task->error : NULL, c->host.user);
+    c->host.on_new_task(c, task, task->accepted ? NULL : &task->error, c->host.user);
     coordi_master_leave_callback(c->master, &frame);
     coord_task_unref(task);
 }
@@ -134,6 +133,7 @@ static void tell(coord_task *task)
 
 static void became_started(coord_task *task)
 {
+    task->accepted = true;
     atomic_store(&task->status, COORD_TASK_STARTED);
     coordi_op_finish_all(&task->await_start, COORD_OK, NULL);
     report_start(task);
@@ -160,7 +160,7 @@ static void settle(coord_task *task, coord_task_status status, const coord_error
     atomic_store(&task->status, status);
     coordi_op_finish_all(&task->await_start, rc, why);
     coordi_op_finish_all(&task->await_settle, rc, why);
-    if (status == COORD_TASK_START_FAILED) {
+    if (!task->accepted) {
         report_start(task);
     }
     coordi_task_report_settled(task);
@@ -173,8 +173,9 @@ void coordi_task_fail(coord_task *task, const coord_error *why)
     if (coordi_task_is_settled(task)) {
         return;
     }
-    bool started = atomic_load(&task->status) == COORD_TASK_STARTED;
-    settle(task, started ? COORD_TASK_FAILED : COORD_TASK_START_FAILED, why);
+    bool given_up = why->status == COORD_ERR_CANCELED || why->status == COORD_ERR_TIMEOUT;
+    settle(task,
+           task->accepted || given_up ? COORD_TASK_FAILED : COORD_TASK_START_FAILED, why);
 }
 
 static void on_timeout(coordi_timer *timer)
@@ -199,7 +200,9 @@ static void on_start_outcome(const coordi_outcome *outcome, void *arg)
     if (atomic_load(&task->status) != COORD_TASK_STARTING) {
         return; /* its result was faster */
     }
+    /* A libcoord would have known the task again, and said yes. */
     bool taken_before = outcome->status == COORD_ERR_REFUSED && outcome->maybe_delivered &&
+                        !outcome->marked &&
                         outcome->answer.code == COORDI_CODE_SLAVE_BUSY;
     if (outcome->status == COORD_OK || taken_before) {
         became_started(task);
@@ -271,6 +274,24 @@ coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error
     return COORD_OK;
 }
 
+/* A result proves that the slave took the task: no answer to the start is needed. */
+static void prove_start(coord_task *task)
+{
+    if (atomic_load(&task->status) == COORD_TASK_STARTING) {
+        coordi_exchange_cancel(task->exchange);
+        task->exchange = NULL;
+        became_started(task);
+    }
+}
+
+void coordi_task_fail_report(coord_task *task, const coord_error *why)
+{
+    coord_task_ref(task); /* the listener may let it go */
+    prove_start(task);
+    coordi_task_fail(task, why);
+    coord_task_unref(task);
+}
+
 bool coordi_task_report(coord_task *task, bool completed, coord_text result)
 {
     if (coordi_task_is_settled(task)) {
@@ -282,17 +303,13 @@ bool coordi_task_report(coord_task *task, bool completed, coord_text result)
         (void)coordi_fail(&why, COORD_ERR_NOMEM,
                           "task %s: out of memory for its result of %zu bytes", task->id,
                           result.len);
-        coordi_task_fail(task, &why);
+        coordi_task_fail_report(task, &why);
         return true;
     }
     task->result = copy;
     task->result_len = result.len;
     coord_task_ref(task); /* the listener may let it go */
-    if (atomic_load(&task->status) == COORD_TASK_STARTING) {
-        coordi_exchange_cancel(task->exchange); /* no answer is needed any more */
-        task->exchange = NULL;
-        became_started(task);
-    }
+    prove_start(task);
     if (!coordi_task_is_settled(task)) {
         if (!completed) {
             (void)coordi_fail(&why, COORD_ERR_TASK, "task %s on '%s': failed with %.*s",

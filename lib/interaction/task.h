@@ -46,6 +46,7 @@ struct coord_task {
     void *fail_user;
     coordi_job start_report; /* on the connection's lane */
     coordi_job settle_report;
+    bool accepted; /* by the slave; what start_report tells */
     bool reported;
 };
 
@@ -60,6 +61,8 @@ void coordi_task_fail(coord_task *task, const coord_error *why);
 void coordi_task_report_settled(coord_task *task);
 /* The slave's report. `result` is copied. False: nobody waits for it (any more). */
 bool coordi_task_report(coord_task *task, bool completed, coord_text result);
+/* The slave's report has come, but is of no use. */
+void coordi_task_fail_report(coord_task *task, const coord_error *why);
 
 static inline bool coordi_task_is_settled(const coord_task *task)
 {

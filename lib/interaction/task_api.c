@@ -26,9 +26,14 @@ static void run_start_op(coordi_op *op)
     coord_status rc = coordi_task_start(task, ((start_op *)op)->timeout_ms, &err);
     if (rc == COORD_OK) {
         coordi_list_append(&task->await_start, &op->link);
-    } else {
-        coordi_op_finish(op, rc, &err);
+        return;
     }
+    if (rc == COORD_ERR_STATE) {
+        atomic_flag_clear(&task->start_posted); /* once it is connected it may start */
+    } else {
+        coordi_task_fail(task, &err);
+    }
+    coordi_op_finish(op, rc, &err);
 }
 
 coord_status coord_task_start(coord_task *task, int64_t wait_ms, int64_t timeout_ms,
@@ -73,11 +78,9 @@ coord_status coord_task_start(coord_task *task, int64_t wait_ms, int64_t timeout
 static void run_join_op(coordi_op *op)
 {
     coord_task *task = op->object;
-    int status = atomic_load(&task->status);
     if (coordi_task_is_settled(task)) {
-        coordi_op_finish(op, task->error.status,
-                         status == COORD_TASK_COMPLETED ? NULL : &task->error);
-    } else if (status == COORD_TASK_IDLE) {
+        coordi_op_finish(op, task->error.status, &task->error);
+    } else if (atomic_load(&task->status) == COORD_TASK_IDLE) {
         coord_error err;
         (void)coordi_fail(&err, COORD_ERR_STATE, "task %s: joined before it was started",
                           task->id);
@@ -95,7 +98,11 @@ coord_status coord_task_join(coord_task *task, int64_t wait_ms, coord_error *err
     }
     coord_loop *loop = loop_of(task);
     coord_status rc = coordi_check_fork(loop, "task join", err);
-    if (rc == COORD_OK && !coordi_task_is_settled(task)) {
+    if (rc == COORD_OK && coordi_task_is_settled(task)) {
+        rc = task->error.status;
+        return rc == COORD_OK ? rc : coordi_fail_copy(err, &task->error);
+    }
+    if (rc == COORD_OK) {
         rc = coordi_check_may_wait(loop, NULL, "task join", err);
     }
     if (rc != COORD_OK) {
@@ -126,6 +133,10 @@ static void run_listen_op(coordi_op *op)
     coord_task *task = op->object;
     coord_error err;
     coord_status rc = coordi_connection_need_lane(task->connection, &err);
+    if (task->reported) {
+        coordi_op_finish(op, COORD_OK, NULL); /* another function was told already */
+        return;
+    }
     if (rc == COORD_OK && listen->complete) {
         task->on_complete = listen->fn;
         task->complete_user = listen->user;

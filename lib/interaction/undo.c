@@ -9,7 +9,7 @@
 struct coordi_undo {
     coord_loop *loop;
     coordi_http_peer *peer;
-    void (*done)(void *arg);
+    coordi_undo_fn *done;
     void *arg;
 };
 
@@ -25,19 +25,21 @@ coord_status coordi_peer_create(coord_loop *loop, const coordi_address *address,
 
 static void on_reply(const coordi_http_reply *reply, void *arg)
 {
-    (void)reply; /* whatever it says: we tried */
     coordi_undo *undo = arg;
-    void (*done)(void *) = undo->done;
+    coordi_undo_fn *done = undo->done;
     void *done_arg = undo->arg;
+    coordi_answer answer;
+    bool was_ours =
+        reply->status == COORD_OK &&
+        coordi_wire_read_answer(reply->http_status, reply->body, "undo of a connection",
+                                &answer, NULL) == COORD_OK;
     coordi_undo_cancel(undo);
-    if (done != NULL) {
-        done(done_arg);
-    }
+    done(was_ours, done_arg);
 }
 
 coord_status coordi_undo_start(coord_loop *loop, const coordi_address *address,
                                int32_t channel, const char *token, int64_t timeout_ms,
-                               void (*done)(void *arg), void *arg, coordi_undo **ret,
+                               coordi_undo_fn *done, void *arg, coordi_undo **ret,
                                coord_error *err)
 {
     coordi_undo *undo = coordi_zalloc(sizeof *undo);

@@ -8,10 +8,14 @@
 
 typedef struct coordi_undo coordi_undo;
 
-/* `done` (optional) is told when the slave has answered, or won't; unless cancelled. */
+/* The slave has answered, or won't. `was_ours`: it says that this was its master's token,
+ * and is free now. */
+typedef void coordi_undo_fn(bool was_ours, void *arg);
+
+/* `done` is called once, later; unless it is cancelled. */
 coord_status coordi_undo_start(coord_loop *loop, const coordi_address *address,
                                int32_t channel, const char *token, int64_t timeout_ms,
-                               void (*done)(void *arg), void *arg, coordi_undo **ret,
+                               coordi_undo_fn *done, void *arg, coordi_undo **ret,
                                coord_error *err);
 void coordi_undo_cancel(coordi_undo *undo); /* takes NULL */
 

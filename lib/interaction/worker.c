@@ -155,7 +155,7 @@ static coord_status process(coord_slave *slave, coord_text data, coord_out *out,
     coord_text name = {NULL, 0};
     coord_error err = {0};
 
-    w->slave = slave;
+    (void)slave;
     (void)coordi_json_get(data, "name", &name, NULL);
     for (size_t i = 0; i < w->step_count; i++) {
         const step *s = &w->steps[i];

@@ -20,18 +20,18 @@ typedef struct bench {
 
 static void setup(bench *b, const coord_master_options *options, bool foreign)
 {
-    rig_open(&b->r, 1);
-    rig_master(&b->r, options);
-    b->p = rig_peer(&b->r, foreign);
-    b->c = rig_connected(&b->r, "s", b->p);
-    b->task = rig_task(&b->r, b->c, "{\"x\": NaN}");
+    wire_open(&b->r, 1);
+    wire_master(&b->r, options);
+    b->p = wire_peer(&b->r, foreign);
+    b->c = wire_connected(&b->r, "s", b->p);
+    b->task = wire_task(&b->r, b->c, "{\"x\": NaN}");
 }
 
 static void teardown(bench *b)
 {
     coord_task_unref(b->task);
     coord_connection_destroy(b->c);
-    rig_close(&b->r);
+    wire_close(&b->r);
 }
 
 static coord_master_options quick(void)
@@ -58,7 +58,7 @@ static void beat_for(bench *b, int64_t ms)
     for (; ms > 0; ms -= 10000) {
         const peer_reply *reply = peer_await_reply(b->p, peer_beat(b->p), 1000);
         assert_int_equal(reply->http_status, 200);
-        rig_run(&b->r, ms < 10000 ? ms : 10000);
+        wire_run(&b->r, ms < 10000 ? ms : 10000);
     }
 }
 
@@ -67,7 +67,7 @@ static uint64_t late_results(const bench *b)
     return b->r.master->late_results;
 }
 
-/* ---- results --------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 static void a_task_completes_with_the_slaves_result_byte_for_byte(void **state)
 {
@@ -86,10 +86,10 @@ static void a_task_completes_with_the_slaves_result_byte_for_byte(void **state)
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_COMPLETED);
     coord_text result = coord_task_result(b.task);
     assert_memory_equal(result.ptr, "{\"a\": 1e999,\"a\":[]}", result.len);
-    rig_run(&b.r, 10);
-    assert_int_equal(rig_count(&b.r, "complete"), 1);
-    assert_int_equal(rig_count(&b.r, "new_task"), 1);
-    assert_int_equal(rig_count(&b.r, "fail"), 0);
+    wire_run(&b.r, 10);
+    assert_int_equal(wire_count(&b.r, "complete"), 1);
+    assert_int_equal(wire_count(&b.r, "new_task"), 1);
+    assert_int_equal(wire_count(&b.r, "fail"), 0);
     teardown(&b);
 }
 
@@ -114,9 +114,9 @@ static void result_first(bool foreign, bool answer)
     beat_for(&b, 40000);
     assert_int_equal(coord_task_join(b.task, 0, NULL), COORD_OK);
     assert_int_equal(peer_count(b.p, "/task/new"), 1);
-    assert_int_equal(rig_count(&b.r, "new_task"), 1);
-    assert_int_equal(rig_last(&b.r, "new_task")->status, COORD_OK);
-    assert_int_equal(rig_count(&b.r, "complete"), 1);
+    assert_int_equal(wire_count(&b.r, "new_task"), 1);
+    assert_int_equal(wire_last(&b.r, "new_task")->status, COORD_OK);
+    assert_int_equal(wire_count(&b.r, "complete"), 1);
     assert_true(coord_connection_is_connected(b.c));
     teardown(&b);
 }
@@ -148,8 +148,8 @@ static void a_failure_before_the_answer_fails_a_started_task(void **state)
     assert_int_equal(coord_task_join(b.task, 0, &err), COORD_ERR_TASK);
     assert_non_null(strstr(err.text, "{\"message\": \"no\"}"));
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_FAILED);
-    assert_int_equal(rig_last(&b.r, "new_task")->status, COORD_OK);
-    assert_int_equal(rig_count(&b.r, "fail"), 1);
+    assert_int_equal(wire_last(&b.r, "new_task")->status, COORD_OK);
+    assert_int_equal(wire_count(&b.r, "fail"), 1);
     teardown(&b);
 }
 
@@ -170,9 +170,9 @@ static void results_nobody_waits_for_are_answered_counted_and_dropped(void **sta
     assert_int_equal(report(&b, id, false, "3")->http_status, 200);
     assert_int_equal(late_results(&b), 4);
     assert_memory_equal(coord_task_result(b.task).ptr, "1", 1);
-    rig_run(&b.r, 100);
-    assert_int_equal(rig_count(&b.r, "complete"), 1);
-    assert_int_equal(rig_count(&b.r, "fail"), 0);
+    wire_run(&b.r, 100);
+    assert_int_equal(wire_count(&b.r, "complete"), 1);
+    assert_int_equal(wire_count(&b.r, "fail"), 0);
     teardown(&b);
 }
 
@@ -181,8 +181,8 @@ static void another_slaves_result_is_not_for_this_task(void **state)
     static bench b;
     (void)state;
     setup(&b, NULL, true);
-    peer *other = rig_peer(&b.r, true);
-    coord_connection *c2 = rig_connected(&b.r, "other", other);
+    peer *other = wire_peer(&b.r, true);
+    coord_connection *c2 = wire_connected(&b.r, "other", other);
     assert_int_equal(start(&b, NULL), COORD_OK);
     int index = peer_report(other, coord_task_id(b.task), true, "\"stolen\"");
     assert_int_equal(peer_await_reply(other, index, 1000)->code, 0);
@@ -205,7 +205,7 @@ static void an_oversized_result_fails_its_task_and_is_answered(bool before_the_a
     }
     assert_int_equal(coord_task_start(b.task, 0, 0, NULL), COORD_OK);
     assert_true(peer_await(b.p, "/task/new", 1, 1000));
-    rig_run(&b.r, 10);
+    wire_run(&b.r, 10);
     char *big = malloc(5000);
     assert_non_null(big);
     memset(big, 'x', 5000);
@@ -218,7 +218,7 @@ static void an_oversized_result_fails_its_task_and_is_answered(bool before_the_a
     assert_int_equal(coord_task_join(b.task, 0, &err), COORD_ERR_TOO_BIG);
     assert_non_null(strstr(err.text, "max_body_bytes (1024)"));
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_FAILED);
-    assert_int_equal(rig_last(&b.r, "new_task")->status, COORD_OK);
+    assert_int_equal(wire_last(&b.r, "new_task")->status, COORD_OK);
     assert_true(coord_connection_is_connected(b.c));
     teardown(&b);
 }
@@ -235,7 +235,7 @@ static void results_out_of_order_reach_their_own_tasks(void **state)
     static bench b;
     (void)state;
     setup(&b, NULL, true);
-    coord_task *second = rig_task(&b.r, b.c, "2");
+    coord_task *second = wire_task(&b.r, b.c, "2");
     assert_int_equal(start(&b, NULL), COORD_OK);
     assert_int_equal(coord_task_start(second, 1000, 0, NULL), COORD_OK);
     (void)report(&b, coord_task_id(second), true, "\"second\"");
@@ -246,7 +246,7 @@ static void results_out_of_order_reach_their_own_tasks(void **state)
     teardown(&b);
 }
 
-/* ---- starts that fail ------------------------------------------------------------------ */
+/* ---- starts that fail ---- */
 
 static void a_refused_start_is_settled_with_the_slaves_words(void **state)
 {
@@ -262,9 +262,9 @@ static void a_refused_start_is_settled_with_the_slaves_words(void **state)
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_START_FAILED);
     assert_int_equal(coord_task_join(b.task, 0, NULL), COORD_ERR_REFUSED);
     assert_int_equal(start(&b, &err), COORD_ERR_STATE);
-    rig_run(&b.r, 10);
-    assert_int_equal(rig_last(&b.r, "new_task")->status, COORD_ERR_REFUSED);
-    assert_int_equal(rig_count(&b.r, "fail"), 1);
+    wire_run(&b.r, 10);
+    assert_int_equal(wire_last(&b.r, "new_task")->status, COORD_ERR_REFUSED);
+    assert_int_equal(wire_count(&b.r, "fail"), 1);
     assert_int_equal(peer_count(b.p, "/task/new"), 1);
     assert_true(coord_connection_is_connected(b.c));
     teardown(&b);
@@ -335,7 +335,7 @@ static void an_error_page_fails_the_start_and_nothing_else(void **state)
     assert_int_equal(err.http_status, 500);
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_START_FAILED);
     assert_true(coord_connection_is_connected(b.c));
-    coord_task *next = rig_task(&b.r, b.c, "{}");
+    coord_task *next = wire_task(&b.r, b.c, "{}");
     assert_int_equal(coord_task_start(next, 1000, 0, NULL), COORD_OK);
     coord_task_unref(next);
     teardown(&b);
@@ -352,8 +352,8 @@ static void a_silent_foreign_slave_gets_a_task_once_and_is_lost(void **state)
     assert_int_equal(peer_count(b.p, "/task/new"), 1);
     assert_false(coord_connection_is_connected(b.c));
     assert_int_equal(coord_task_join(b.task, 0, NULL), COORD_ERR_LOST);
-    rig_run(&b.r, 100);
-    assert_int_equal(rig_count(&b.r, "lost"), 1);
+    wire_run(&b.r, 100);
+    assert_int_equal(wire_count(&b.r, "lost"), 1);
     teardown(&b);
 }
 
@@ -391,9 +391,9 @@ static void a_start_needs_a_connection_and_can_be_made_up_for(void **state)
     coord_error err;
     (void)state;
     setup(&b, NULL, true);
-    peer *p2 = rig_peer(&b.r, true);
-    coord_connection *c2 = rig_connection(&b.r, "later", p2);
-    coord_task *early = rig_task(&b.r, c2, "{}");
+    peer *p2 = wire_peer(&b.r, true);
+    coord_connection *c2 = wire_connection(&b.r, "later", p2);
+    coord_task *early = wire_task(&b.r, c2, "{}");
     assert_int_equal(coord_task_start(early, 1000, 0, &err), COORD_ERR_STATE);
     assert_non_null(strstr(err.text, "is not connected"));
     assert_int_equal(coord_task_get_status(early), COORD_TASK_IDLE);
@@ -412,20 +412,20 @@ static void a_start_on_a_lost_connection_is_settled_as_lost(void **state)
     (void)state;
     for (int64_t wait_ms = 0; wait_ms <= 1000; wait_ms += 1000) {
         setup(&b, NULL, true);
-        rig_run(&b.r, 20000);
-        assert_int_equal(rig_count(&b.r, "lost"), 1);
+        wire_run(&b.r, 20000);
+        assert_int_equal(wire_count(&b.r, "lost"), 1);
         coord_status rc = coord_task_start(b.task, wait_ms, 0, &err);
         assert_int_equal(rc, wait_ms == 0 ? COORD_OK : COORD_ERR_LOST);
         assert_int_equal(coord_task_join(b.task, 1000, &err), COORD_ERR_LOST);
         assert_non_null(strstr(err.cause, "no heartbeat"));
-        rig_run(&b.r, 10);
-        assert_int_equal(rig_count(&b.r, "fail"), 1);
+        wire_run(&b.r, 10);
+        assert_int_equal(wire_count(&b.r, "fail"), 1);
         assert_int_equal(peer_count(b.p, "/task/new"), 0);
         teardown(&b);
     }
 }
 
-/* ---- waiting, timeout, cancel ---------------------------------------------------------- */
+/* ---- waiting, timeout, cancel ---- */
 
 static void joining_before_the_start_is_an_error(void **state)
 {
@@ -470,8 +470,8 @@ static void a_task_times_out_while_it_starts(void **state)
     assert_int_equal(coord_task_start(b.task, 60000, 500, &err), COORD_ERR_TIMEOUT);
     assert_non_null(strstr(err.text, "not accepted after 500 ms"));
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_FAILED);
-    assert_true(rig_await(&b.r, "fail", 1, 10));
-    assert_int_equal(rig_last(&b.r, "new_task")->status, COORD_ERR_TIMEOUT);
+    assert_true(wire_await(&b.r, "fail", 1, 10));
+    assert_int_equal(wire_last(&b.r, "new_task")->status, COORD_ERR_TIMEOUT);
     assert_true(coord_connection_is_connected(b.c));
     teardown(&b);
 }
@@ -483,8 +483,8 @@ static void a_task_can_be_canceled_before_it_starts(void **state)
     setup(&b, NULL, true);
     coord_task_cancel(b.task);
     coord_task_cancel(b.task);
-    assert_true(rig_await(&b.r, "fail", 1, 10));
-    assert_int_equal(rig_last(&b.r, "fail")->status, COORD_ERR_CANCELED);
+    assert_true(wire_await(&b.r, "fail", 1, 10));
+    assert_int_equal(wire_last(&b.r, "fail")->status, COORD_ERR_CANCELED);
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_FAILED);
     assert_int_equal(start(&b, NULL), COORD_ERR_STATE);
     assert_int_equal(coord_task_join(b.task, 10, NULL), COORD_ERR_CANCELED);
@@ -504,11 +504,11 @@ static void a_task_can_be_canceled_while_it_starts(void **state)
     assert_int_equal(coord_task_join(b.task, 10, NULL), COORD_ERR_CANCELED);
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_FAILED);
     peer_answer(b.p, peer_get(b.p, "/task/new", 0), 200, PEER_YES);
-    rig_run(&b.r, 100);
+    wire_run(&b.r, 100);
     assert_int_equal(report(&b, coord_task_id(b.task), true, "1")->code, 0);
-    assert_int_equal(rig_count(&b.r, "fail"), 1);
-    assert_int_equal(rig_last(&b.r, "new_task")->status, COORD_ERR_CANCELED);
-    assert_int_equal(rig_count(&b.r, "complete"), 0);
+    assert_int_equal(wire_count(&b.r, "fail"), 1);
+    assert_int_equal(wire_last(&b.r, "new_task")->status, COORD_ERR_CANCELED);
+    assert_int_equal(wire_count(&b.r, "complete"), 0);
     teardown(&b);
 }
 
@@ -518,22 +518,22 @@ static void a_task_can_be_canceled_while_it_runs_but_not_afterwards(void **state
     (void)state;
     setup(&b, NULL, true);
     assert_int_equal(start(&b, NULL), COORD_OK);
-    coord_task *second = rig_task(&b.r, b.c, "{}");
+    coord_task *second = wire_task(&b.r, b.c, "{}");
     assert_int_equal(coord_task_start(second, 1000, 0, NULL), COORD_OK);
     coord_task_cancel(b.task);
     assert_int_equal(coord_task_join(b.task, 10, NULL), COORD_ERR_CANCELED);
     (void)report(&b, coord_task_id(second), true, "1");
     coord_task_cancel(second);
-    rig_run(&b.r, 10);
+    wire_run(&b.r, 10);
     assert_int_equal(coord_task_join(second, 10, NULL), COORD_OK);
     assert_int_equal(coord_task_get_status(second), COORD_TASK_COMPLETED);
-    assert_int_equal(rig_count(&b.r, "fail"), 1);
-    assert_int_equal(rig_count(&b.r, "complete"), 1);
+    assert_int_equal(wire_count(&b.r, "fail"), 1);
+    assert_int_equal(wire_count(&b.r, "complete"), 1);
     coord_task_unref(second);
     teardown(&b);
 }
 
-/* ---- callbacks ------------------------------------------------------------------------- */
+/* ---- callbacks ---- */
 
 static void count_calls(coord_task *task, const coord_error *failure, void *user)
 {
@@ -554,11 +554,11 @@ static void a_callback_that_is_registered_late_is_called_once(void **state)
     assert_int_equal(coord_task_start(task, 1000, 0, NULL), COORD_OK);
     (void)report(&b, coord_task_id(task), true, "1");
     assert_int_equal(coord_task_on_fail(task, count_calls, &calls, NULL), COORD_OK);
-    rig_run(&b.r, 10);
+    wire_run(&b.r, 10);
     assert_int_equal(calls, 0);
     assert_int_equal(coord_task_on_complete(task, count_calls, &calls, NULL), COORD_OK);
     assert_int_equal(coord_task_on_complete(task, count_calls, &calls, NULL), COORD_OK);
-    rig_run(&b.r, 10);
+    wire_run(&b.r, 10);
     assert_int_equal(calls, 1);
     coord_task_unref(task);
     teardown(&b);
@@ -595,7 +595,7 @@ static void a_callback_may_call_the_library(void **state)
     assert_int_equal(coord_task_on_complete(b.task, call_back, &k, NULL), COORD_OK);
     assert_int_equal(start(&b, NULL), COORD_OK);
     (void)report(&b, coord_task_id(b.task), true, "1");
-    rig_run(&b.r, 1000);
+    wire_run(&b.r, 1000);
     assert_int_equal(k.made, COORD_OK);
     assert_int_equal(k.started, COORD_OK);
     assert_int_equal(k.joined, COORD_OK);
@@ -615,7 +615,7 @@ static void an_inline_callback_may_not_wait(void **state)
     assert_int_equal(coord_task_on_complete(b.task, call_back, &k, NULL), COORD_OK);
     assert_int_equal(start(&b, NULL), COORD_OK);
     (void)report(&b, coord_task_id(b.task), true, "1");
-    rig_run(&b.r, 1000);
+    wire_run(&b.r, 1000);
     assert_int_equal(k.made, COORD_OK);
     assert_int_equal(k.started, COORD_ERR_STATE);
     assert_int_equal(k.joined, COORD_OK);
@@ -633,7 +633,7 @@ static void data_must_be_json_and_null_becomes_an_object(void **state)
     assert_int_equal(coord_connection_new_task(b.c, coord_text_of("{\"a\": }"), &task, NULL),
                      COORD_ERR_FORMAT);
     assert_null(task);
-    task = rig_task(&b.r, b.c, "null");
+    task = wire_task(&b.r, b.c, "null");
     assert_int_equal(coord_task_start(task, 1000, 0, NULL), COORD_OK);
     assert_non_null(strstr(peer_get(b.p, "/task/new", 0)->body, "\"data\": {}"));
     coord_task_unref(task);

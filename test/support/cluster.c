@@ -1,5 +1,7 @@
 #include "support/cluster.h"
 
+#include "coordinator/coordinator.h"
+
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -12,6 +14,41 @@ static const int PORT = 22270;
 
 /* ---- what the host's callbacks see ---- */
 
+/* In a thread of the world: takes virtual time. A callback has nobody to tell. */
+static void spend(cluster *k, int64_t ms)
+{
+    if (ms > 0 && coord_sim_run_for(k->sim, ms, NULL) != COORD_OK) {
+        k->overlaps += 1000; /* makes the test fail */
+    }
+}
+
+static void enter(cluster *k, const char *task_id)
+{
+    int slot = -1;
+    k->after_close += k->closed;
+    for (int i = 63; i >= 0; i--) {
+        if (k->busy[i][0] == '\0') {
+            slot = i;
+        } else if (strcmp(k->busy[i], task_id) == 0) {
+            k->overlaps++;
+        }
+    }
+    if (slot >= 0) {
+        (void)snprintf(k->busy[slot], sizeof k->busy[slot], "%.31s", task_id);
+    }
+    spend(k, k->callback_ms);
+}
+
+static void leave(cluster *k, const char *task_id)
+{
+    for (int i = 0; i < 64; i++) {
+        if (strcmp(k->busy[i], task_id) == 0) {
+            k->busy[i][0] = '\0';
+            return;
+        }
+    }
+}
+
 static void note(cluster *k, const char *name, const char *task_id, const char *format, ...)
 {
     assert_true(k->event_count < CLUSTER_EVENTS_MAX);
@@ -23,9 +60,11 @@ static void note(cluster *k, const char *name, const char *task_id, const char *
     (void)vsnprintf(e->detail, sizeof e->detail, format, args);
     va_end(args);
     e->at_ms = coord_sim_now_ms(k->sim);
+    enter(k, task_id);
     if (k->on_event != NULL) {
         k->on_event(k, name, task_id, k->on_event_user);
     }
+    leave(k, task_id);
 }
 
 static void on_send_data(CommCoordinator *c, const char *task_id, const char *buffer_id,
@@ -119,6 +158,7 @@ static coord_status do_resource(coord_slave *slave, coord_text in, coord_out *ou
     cluster_worker *w = user;
     (void)slave;
     (void)in;
+    spend(w->cluster, w->resource_ms);
     return w->no_resource ? COORD_ERR_IO : coord_out_printf(out, err, "{\"cpu\": 1}");
 }
 
@@ -129,6 +169,7 @@ static coord_status do_start(coord_slave *slave, coord_text in, coord_out *out,
     (void)slave;
     (void)in;
     (void)out;
+    spend(w->cluster, w->work_ms);
     w->count = 0;
     w->starts++;
     if (fails(&w->fail_starts)) {
@@ -144,6 +185,7 @@ static coord_status do_data(coord_slave *slave, coord_text in, coord_out *out,
     cluster_worker *w = user;
     (void)slave;
     (void)in;
+    spend(w->cluster, w->work_ms);
     if (fails(&w->fail_asks)) {
         return COORD_ERR_IO;
     }
@@ -160,6 +202,7 @@ static coord_status do_get_data(coord_slave *slave, coord_text in, coord_out *ou
     cluster_worker *w = user;
     (void)slave;
     (void)in;
+    spend(w->cluster, w->work_ms);
     if (fails(&w->fail_asks)) {
         return COORD_ERR_IO;
     }
@@ -173,6 +216,7 @@ static coord_status do_learn(coord_slave *slave, coord_text in, coord_out *out,
     cluster_worker *w = user;
     (void)slave;
     (void)in;
+    spend(w->cluster, w->work_ms);
     if (fails(&w->fail_learns)) {
         return COORD_ERR_IO;
     }
@@ -187,6 +231,7 @@ static coord_status do_close(coord_slave *slave, coord_text in, coord_out *out,
     cluster_worker *w = user;
     (void)slave;
     (void)in;
+    spend(w->cluster, w->work_ms);
     if (fails(&w->fail_closes)) {
         return COORD_ERR_IO;
     }
@@ -241,12 +286,19 @@ static void take_down(cluster_worker *w)
 
 /* ---- the cluster ---- */
 
+static void trace(const char *line, void *user)
+{
+    (void)user;
+    (void)fprintf(stderr, "%s\n", line);
+}
+
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners)
 {
     memset(k, 0, sizeof *k);
     coord_sim_options o;
     coord_sim_options_init(&o, sizeof o);
     o.seed = seed;
+    o.trace = getenv("TRACE") == NULL ? NULL : trace;
     assert_int_equal(coord_sim_create(&o, &k->sim, NULL), COORD_OK);
     assert_int_equal(coord_sim_loop(k->sim, "10.0.0.1", &k->loop, NULL), COORD_OK);
     for (int i = 0; i < collectors + learners; i++) {
@@ -287,6 +339,17 @@ static void print_config(cluster *k, const char *more)
     (void)snprintf(k->config + at, sizeof k->config - at, "}");
 }
 
+static void log_line(coord_log_level level, const char *line, void *user)
+{
+    (void)level;
+    trace(line, user);
+}
+
+void cluster_link(cluster *k, const coord_sim_link *link)
+{
+    assert_int_equal(coord_sim_set_link(k->sim, NULL, NULL, link, NULL), COORD_OK);
+}
+
 void cluster_create(cluster *k, const char *more)
 {
     comm_coordinator_callbacks cb;
@@ -308,6 +371,8 @@ void cluster_create(cluster *k, const char *more)
     o.config = k->config;
     o.callbacks = &cb;
     o.loop = k->loop;
+    o.log_level = COORD_LOG_DEBUG;
+    o.log = getenv("TRACE") == NULL ? NULL : log_line;
     coord_error err = {0};
     if (comm_coordinator_create(&o, &k->c, &err) != COORD_OK) {
         fail_msg("create: %s: %s", err.text, err.cause);
@@ -323,12 +388,25 @@ void cluster_start(cluster *k, const char *more)
     }
 }
 
+coord_status cluster_close(cluster *k, coord_error *err)
+{
+    coord_status rc = comm_coordinator_close(k->c, err);
+    k->closed = rc == COORD_OK;
+    return rc;
+}
+
 void cluster_done(cluster *k)
 {
+    coord_error err = {0};
     if (k->c != NULL) {
-        assert_int_equal(comm_coordinator_close(k->c, NULL), COORD_OK);
+        if (cluster_close(k, &err) != COORD_OK) {
+            fail_msg("close: %s", err.text);
+        }
         comm_coordinator_destroy(k->c);
     }
+    assert_int_equal(coord_sim_run_for(k->sim, 1000, NULL), COORD_OK);
+    assert_int_equal(k->overlaps, 0);
+    assert_int_equal(k->after_close, 0);
     for (int i = 0; i < k->worker_count; i++) {
         take_down(&k->workers[i]);
     }
@@ -359,16 +437,105 @@ void cluster_revive(cluster *k, const char *id)
     bring_up(k, cluster_find(k, id));
 }
 
+/* ---- looking ---- */
+
+static void check_pool(cluster *k, const char *status, coord_role role)
+{
+    char pattern[32];
+    unsigned long n[4] = {0};
+    size_t free_workers = 0;
+    size_t assigned = 0;
+    (void)snprintf(pattern, sizeof pattern, "\"%s\": {", coord_role_str(role));
+    const char *at = strstr(strstr(status, "\"pools\""), pattern);
+    assert_non_null(at);
+    int got = sscanf(strchr(at, '{'),
+                     "{\"connected\": %lu, \"free\": %lu, \"assigned\": %lu, "
+                     "\"quarantined\": %lu}",
+                     &n[0], &n[1], &n[2], &n[3]);
+    assert_int_equal(got, 4);
+    assert_int_equal(n[0], n[1] + n[2] + n[3]);
+    if (k->c->resources != NULL) {
+        coord_resource_manager_count(k->c->resources, role, &free_workers, &assigned);
+        assert_int_equal(free_workers, n[1]);
+        assert_int_equal(assigned, n[2] + n[3]);
+    }
+}
+
+void cluster_check(cluster *k)
+{
+    char *status = NULL;
+    assert_int_equal(comm_coordinator_status(k->c, &status, NULL), COORD_OK);
+    check_pool(k, status, COORD_COLLECTOR);
+    check_pool(k, status, COORD_LEARNER);
+    coord_free(status);
+}
+
+const char *cluster_task_state(cluster *k, const char *task_id)
+{
+    const coordi_run *run = coordi_map_get(&k->c->runs, task_id);
+    return run == NULL ? "" : coordi_state_str(run->state);
+}
+
+const char *cluster_worker_state(cluster *k, const char *id)
+{
+    for (int role = 0; role < COORDI_ROLES; role++) {
+        const coordi_member *m = coordi_map_get(&k->c->members[role], id);
+        if (m != NULL) {
+            return coordi_member_state_str(m->state);
+        }
+    }
+    return "";
+}
+
+typedef struct awaited_state {
+    cluster *k;
+    const char *id;
+    const char *state;
+    const char *(*look)(cluster *k, const char *id);
+} awaited_state;
+
+static bool is_in_state(void *user)
+{
+    awaited_state *a = user;
+    return strcmp(a->look(a->k, a->id), a->state) == 0;
+}
+
+bool cluster_await_task(cluster *k, const char *task_id, const char *state, int64_t limit_ms)
+{
+    awaited_state a = {k, task_id, state, cluster_task_state};
+    return coord_sim_run_until(k->sim, limit_ms, is_in_state, &a, NULL) == COORD_OK;
+}
+
+bool cluster_await_worker(cluster *k, const char *id, const char *state, int64_t limit_ms)
+{
+    awaited_state a = {k, id, state, cluster_worker_state};
+    return coord_sim_run_until(k->sim, limit_ms, is_in_state, &a, NULL) == COORD_OK;
+}
+
+void cluster_run(cluster *k, int64_t ms)
+{
+    assert_int_equal(coord_sim_run_for(k->sim, ms, NULL), COORD_OK);
+}
+
+int cluster_ends(const cluster *k, const char *task_id)
+{
+    return cluster_count(k, "finish", task_id) + cluster_count(k, "fail", task_id);
+}
+
+coord_text cluster_task(const char *task_id)
+{
+    static char text[128];
+    (void)snprintf(text, sizeof text, "{\"task_id\": \"%s\", \"buffer_id\": \"b\"}", task_id);
+    return coord_text_of(text);
+}
+
 void cluster_post(cluster *k, coord_role role, const char *task_id)
 {
-    char text[128];
     coord_error err = {0};
-    (void)snprintf(text, sizeof text, "{\"task_id\": \"%s\", \"buffer_id\": \"b\"}", task_id);
+    coord_text text = cluster_task(task_id);
     coord_status rc = role == COORD_COLLECTOR
-                          ? comm_coordinator_post_collector_task(k->c, coord_text_of(text),
-                                                                 &err)
-                          : comm_coordinator_post_learner_task(k->c, coord_text_of(text),
-                                                               &err);
+                          ? comm_coordinator_post_collector_task(k->c, text, &err)
+                          : comm_coordinator_post_learner_task(k->c, text, &err);
     if (rc != COORD_OK) {
         fail_msg("post %s: %s", task_id, err.text);
     }

@@ -25,6 +25,8 @@ typedef struct cluster_worker {
     int fail_learns;
     int fail_closes;
     bool no_resource;
+    int64_t work_ms;     /* each start, data, get_data, learn and close takes so long */
+    int64_t resource_ms; /* each resource request */
 } cluster_worker;
 
 /* One callback. */
@@ -46,6 +48,11 @@ typedef struct cluster {
     int data_in_buffer;      /* samples that came, for get_data */
     bool hold_data;          /* get_data answers "not yet" whatever came */
     bool get_data_fails;
+    int64_t callback_ms; /* each callback takes so long */
+    char busy[64][32];   /* tasks whose callbacks run */
+    int overlaps;        /* callbacks of one task at once: must stay 0 */
+    bool closed;         /* close has returned COORD_OK ... */
+    int after_close;     /* ... and a callback began afterwards: must stay 0 */
     void (*on_event)(struct cluster *k, const char *name, const char *task_id, void *user);
     void *on_event_user;
     char config[4096];
@@ -54,19 +61,38 @@ typedef struct cluster {
 /* Makes the world and `collectors` + `learners` workers, "c0", "l0", ... with 3 samples and
  * 3 learns each. Asserts that it works. */
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners);
+/* The world of cluster_init() has these links between all of its machines. */
+void cluster_link(cluster *k, const coord_sim_link *link);
 /* Creates the coordinator; `more` is further configuration, such as "\"port\": 0," or "". */
 void cluster_create(cluster *k, const char *more);
 /* ... and starts it. */
 void cluster_start(cluster *k, const char *more);
-/* Closes and destroys whatever is there. */
+/* Asks the coordinator to close; what it answers is seen in `closed`, too. */
+coord_status cluster_close(cluster *k, coord_error *err);
+/* Closes and destroys whatever is there, and checks that callbacks never overlapped. */
 void cluster_done(cluster *k);
+/* Checks that every connected worker is free, assigned or quarantined, in the status and
+ * in the resource manager alike (G9). */
+void cluster_check(cluster *k);
 
 cluster_worker *cluster_find(cluster *k, const char *id);
 /* Crashes a worker; cluster_revive() makes a new one at its address. */
 void cluster_crash(cluster *k, const char *id);
 void cluster_revive(cluster *k, const char *id);
 
+/* State of a task or of a worker, as the status names it; "" when there is none. Static. */
+const char *cluster_task_state(cluster *k, const char *task_id);
+const char *cluster_worker_state(cluster *k, const char *id);
+bool cluster_await_task(cluster *k, const char *task_id, const char *state,
+                        int64_t limit_ms);
+bool cluster_await_worker(cluster *k, const char *id, const char *state, int64_t limit_ms);
+void cluster_run(cluster *k, int64_t ms);
+
 void cluster_post(cluster *k, coord_role role, const char *task_id);
+/* "{"task_id": ..., "buffer_id": "b"}"; static, until the next call. */
+coord_text cluster_task(const char *task_id);
+/* Finish and fail callbacks of a task; all when NULL. */
+int cluster_ends(const cluster *k, const char *task_id);
 int cluster_count(const cluster *k, const char *name, const char *task_id);
 const cluster_event *cluster_last(const cluster *k, const char *name, const char *task_id);
 /* Runs until that event was seen so often; false when limit_ms pass first. */

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* ---- what comes in --------------------------------------------------------------------- */
+/* ---- what comes in ---- */
 
 static void keep(char *to, size_t size, const char *from)
 {
@@ -161,7 +161,7 @@ void peer_answer(peer *p, peer_request *request, int status, const char *body)
     respond(p, call, status, body);
 }
 
-/* ---- what goes out --------------------------------------------------------------------- */
+/* ---- what goes out ---- */
 
 static void read_reply(peer_reply *r, const coordi_http_reply *reply)
 {
@@ -241,7 +241,7 @@ const peer_reply *peer_ask(peer *p, const char *host, uint16_t port, const char 
     return peer_await_reply(p, index, 60000);
 }
 
-/* ---- as a slave ------------------------------------------------------------------------ */
+/* ---- as a slave ---- */
 
 static void master_of(peer *p, coordi_address *to)
 {
@@ -290,7 +290,7 @@ int peer_report(peer *p, const char *task_id, bool complete, const char *result)
     return index;
 }
 
-/* ---- as a master ----------------------------------------------------------------------- */
+/* ---- as a master ---- */
 
 const peer_reply *peer_connect(peer *p, const char *host, uint16_t port, const char *token)
 {

@@ -253,6 +253,14 @@ void raw_server_stop(raw_server *server)
     free(server);
 }
 
+uint16_t raw_free_port(void)
+{
+    raw_server *server = raw_server_start(NULL, 0);
+    uint16_t port = raw_server_port(server);
+    raw_server_stop(server);
+    return port;
+}
+
 size_t raw_server_requests(raw_server *server)
 {
     (void)pthread_mutex_lock(&server->lock);

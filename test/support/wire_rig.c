@@ -10,15 +10,21 @@
 
 static const char HOST[] = "10.0.0.1";
 
-/* ---- notes ----------------------------------------------------------------------------- */
+/* A callback has nobody to tell. */
+static void ignore(coord_status status)
+{
+    (void)status;
+}
+
+/* ---- notes ---- */
 
 static void note(wire_rig *r, const char *what, const char *who, const coord_error *why,
                  coord_text text, void *object)
 {
-    if (r->note_count == RIG_NOTES_MAX) {
+    if (r->note_count == WIRE_NOTES_MAX) {
         abort();
     }
-    rig_note *n = &r->notes[r->note_count++];
+    wire_note *n = &r->notes[r->note_count++];
     (void)snprintf(n->what, sizeof n->what, "%s", what);
     (void)snprintf(n->who, sizeof n->who, "%.39s", who);
     n->status = why == NULL ? COORD_OK : why->status;
@@ -34,7 +40,7 @@ static void note(wire_rig *r, const char *what, const char *who, const coord_err
     }
 }
 
-int rig_count(const wire_rig *r, const char *what)
+int wire_count(const wire_rig *r, const char *what)
 {
     int count = 0;
     for (int i = 0; i < r->note_count; i++) {
@@ -43,7 +49,7 @@ int rig_count(const wire_rig *r, const char *what)
     return count;
 }
 
-const rig_note *rig_last(const wire_rig *r, const char *what)
+const wire_note *wire_last(const wire_rig *r, const char *what)
 {
     for (int i = r->note_count - 1; i >= 0; i--) {
         if (strcmp(r->notes[i].what, what) == 0) {
@@ -63,21 +69,21 @@ typedef struct awaited {
 static bool has_come(void *user)
 {
     awaited *a = user;
-    return rig_count(a->r, a->what) >= a->count;
+    return wire_count(a->r, a->what) >= a->count;
 }
 
-bool rig_await(wire_rig *r, const char *what, int count, int64_t limit_ms)
+bool wire_await(wire_rig *r, const char *what, int count, int64_t limit_ms)
 {
     awaited a = {r, what, count};
     return coord_sim_run_until(r->sim, limit_ms, has_come, &a, NULL) == COORD_OK;
 }
 
-void rig_run(wire_rig *r, int64_t ms)
+void wire_run(wire_rig *r, int64_t ms)
 {
     assert_int_equal(coord_sim_run_for(r->sim, ms, NULL), COORD_OK);
 }
 
-/* ---- the world ------------------------------------------------------------------------- */
+/* ---- the world ---- */
 
 static void trace(const char *line, void *user)
 {
@@ -85,7 +91,7 @@ static void trace(const char *line, void *user)
     (void)fprintf(stderr, "%s\n", line);
 }
 
-void rig_open(wire_rig *r, uint64_t seed)
+void wire_open(wire_rig *r, uint64_t seed)
 {
     coord_sim_options o;
     memset(r, 0, sizeof *r);
@@ -96,11 +102,11 @@ void rig_open(wire_rig *r, uint64_t seed)
     assert_int_equal(coord_sim_loop(r->sim, HOST, &r->loop, NULL), COORD_OK);
 }
 
-void rig_close(wire_rig *r)
+void wire_close(wire_rig *r)
 {
     coord_master_destroy(r->master);
     coord_slave_destroy(r->slave);
-    rig_run(r, 60000); /* callbacks that still run */
+    wire_run(r, 60000); /* callbacks that still run */
     for (int i = 0; i < r->peer_count; i++) {
         peer_close(&r->peers[i]);
     }
@@ -109,19 +115,19 @@ void rig_close(wire_rig *r)
     assert_true(r->most_running <= 1);
 }
 
-peer *rig_peer(wire_rig *r, bool foreign)
+peer *wire_peer(wire_rig *r, bool foreign)
 {
     char host[32];
     peer *p = &r->peers[r->peer_count++];
-    assert_true(r->peer_count <= RIG_PEERS_MAX);
+    assert_true(r->peer_count <= WIRE_PEERS_MAX);
     (void)snprintf(host, sizeof host, "10.0.1.%d", r->peer_count);
     peer_open(p, r->sim, host, foreign);
     return p;
 }
 
-/* ---- masters --------------------------------------------------------------------------- */
+/* ---- masters ---- */
 
-void rig_master(wire_rig *r, const coord_master_options *options)
+void wire_master(wire_rig *r, const coord_master_options *options)
 {
     coord_master_options o;
     coord_error err = {0};
@@ -155,7 +161,7 @@ static void noted_new_task(coord_connection *c, coord_task *task, const coord_er
     note(user, "new_task", coord_task_id(task), failure, (coord_text){NULL, 0}, task);
 }
 
-coord_connection *rig_connection(wire_rig *r, const char *id, const peer *p)
+coord_connection *wire_connection(wire_rig *r, const char *id, const peer *p)
 {
     coord_connection_options o;
     coord_connection *c = NULL;
@@ -172,9 +178,9 @@ coord_connection *rig_connection(wire_rig *r, const char *id, const peer *p)
     return c;
 }
 
-coord_connection *rig_connected(wire_rig *r, const char *id, const peer *p)
+coord_connection *wire_connected(wire_rig *r, const char *id, const peer *p)
 {
-    coord_connection *c = rig_connection(r, id, p);
+    coord_connection *c = wire_connection(r, id, p);
     coord_error err = {0};
     if (coord_connection_connect(c, (coord_text){NULL, 0}, 60000, &err) != COORD_OK) {
         fail_msg("connect: %s: %s", err.text, err.cause);
@@ -192,7 +198,7 @@ static void noted_fail(coord_task *task, const coord_error *failure, void *user)
     note(user, "fail", coord_task_id(task), failure, (coord_text){NULL, 0}, task);
 }
 
-coord_task *rig_task(wire_rig *r, coord_connection *c, const char *data)
+coord_task *wire_task(wire_rig *r, coord_connection *c, const char *data)
 {
     coord_task *task = NULL;
     assert_int_equal(coord_connection_new_task(c, coord_text_of(data), &task, NULL),
@@ -202,17 +208,17 @@ coord_task *rig_task(wire_rig *r, coord_connection *c, const char *data)
     return task;
 }
 
-/* ---- slaves ---------------------------------------------------------------------------- */
+/* ---- slaves ---- */
 
 static coord_status hook(wire_rig *r, const char *what, coord_status says, coord_text data,
                          coord_out *out)
 {
     note(r, what, "", NULL, data, NULL);
     if (r->hook_ms > 0) {
-        (void)coord_sim_run_for(r->sim, r->hook_ms, NULL);
+        ignore(coord_sim_run_for(r->sim, r->hook_ms, NULL));
     }
     if (says != COORD_OK) {
-        (void)coord_out_printf(out, NULL, "{\"why\": \"%s\"}", what);
+        ignore(coord_out_printf(out, NULL, "{\"why\": \"%s\"}", what));
     }
     return says;
 }
@@ -257,16 +263,16 @@ static coord_status process(coord_slave *slave, coord_text data, coord_out *out,
             r->canceled++;
             break;
         }
-        (void)coord_sim_run_for(r->sim, left < 100 ? left : 100, NULL);
+        ignore(coord_sim_run_for(r->sim, left < 100 ? left : 100, NULL));
     }
     r->running--;
     if (r->work_out != NULL) {
-        (void)coord_out_json(out, coord_text_of(r->work_out), NULL);
+        ignore(coord_out_json(out, coord_text_of(r->work_out), NULL));
     }
     return r->work_says;
 }
 
-void rig_slave(wire_rig *r, const coord_slave_options *options)
+void wire_slave(wire_rig *r, const coord_slave_options *options)
 {
     coord_slave_options o;
     coord_error err = {0};

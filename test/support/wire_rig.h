@@ -6,17 +6,17 @@
 #include "coord.h"
 #include "support/peers.h"
 
-enum { RIG_NOTES_MAX = 256, RIG_PEERS_MAX = 4 };
+enum { WIRE_NOTES_MAX = 256, WIRE_PEERS_MAX = 4 };
 
 /* One callback. */
-typedef struct rig_note {
+typedef struct wire_note {
     char what[24];
     char who[40]; /* connection or task id */
     coord_status status;
     int peer_code;
     char text[256];
     int64_t at_ms;
-} rig_note;
+} wire_note;
 
 typedef struct wire_rig {
     coord_sim *sim;
@@ -24,12 +24,12 @@ typedef struct wire_rig {
     coord_master *master;
     coord_slave *slave;
     uint16_t port; /* of the endpoint */
-    peer peers[RIG_PEERS_MAX];
+    peer peers[WIRE_PEERS_MAX];
     int peer_count;
-    rig_note notes[RIG_NOTES_MAX];
+    wire_note notes[WIRE_NOTES_MAX];
     int note_count;
     /* Optional; called in callbacks, after they were noted. */
-    void (*on_note)(struct wire_rig *r, const rig_note *n, void *object);
+    void (*on_note)(struct wire_rig *r, const wire_note *n, void *object);
 
     /* For slaves: what hooks and process_task do. */
     coord_status connect_says;
@@ -46,27 +46,27 @@ typedef struct wire_rig {
 } wire_rig;
 
 /* The world alone. TRACE=1 in the environment prints what happens. */
-void rig_open(wire_rig *r, uint64_t seed);
-void rig_close(wire_rig *r);
+void wire_open(wire_rig *r, uint64_t seed);
+void wire_close(wire_rig *r);
 
 /* A master on 10.0.0.1; `options` NULL: defaults. */
-void rig_master(wire_rig *r, const coord_master_options *options);
+void wire_master(wire_rig *r, const coord_master_options *options);
 /* A slave on 10.0.0.1 whose hooks and work do as the rig says; `options` NULL: defaults. */
-void rig_slave(wire_rig *r, const coord_slave_options *options);
+void wire_slave(wire_rig *r, const coord_slave_options *options);
 
 /* A scripted peer on 10.0.1.1, 10.0.1.2, ... */
-peer *rig_peer(wire_rig *r, bool foreign);
+peer *wire_peer(wire_rig *r, bool foreign);
 
 /* A connection of this id to the peer, all its callbacks noted. */
-coord_connection *rig_connection(wire_rig *r, const char *id, const peer *p);
+coord_connection *wire_connection(wire_rig *r, const char *id, const peer *p);
 /* ... which is connected. */
-coord_connection *rig_connected(wire_rig *r, const char *id, const peer *p);
+coord_connection *wire_connected(wire_rig *r, const char *id, const peer *p);
 /* A task with its callbacks noted, as "complete" and "fail". */
-coord_task *rig_task(wire_rig *r, coord_connection *c, const char *data);
+coord_task *wire_task(wire_rig *r, coord_connection *c, const char *data);
 
-int rig_count(const wire_rig *r, const char *what);
-const rig_note *rig_last(const wire_rig *r, const char *what);
-bool rig_await(wire_rig *r, const char *what, int count, int64_t limit_ms);
-void rig_run(wire_rig *r, int64_t ms);
+int wire_count(const wire_rig *r, const char *what);
+const wire_note *wire_last(const wire_rig *r, const char *what);
+bool wire_await(wire_rig *r, const char *what, int count, int64_t limit_ms);
+void wire_run(wire_rig *r, int64_t ms);
 
 #endif

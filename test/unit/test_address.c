@@ -28,8 +28,8 @@ static void every_form_of_an_address_is_read(void **state)
         {"http://a:1/pre/fix/", "a", 1, "/pre/fix", false},
         {"a/pre", "a", 80, "/pre", false},
         {"localhost", "localhost", 80, "", false},
-        {"http://collector-0.ns.svc.cluster.local", "collector-0.ns.svc.cluster.local", 80, "",
-         false},
+        {"http://collector-0.ns.svc.cluster.local", "collector-0.ns.svc.cluster.local",
+         80, "", false},
         {"https://a", "a", 443, "", true},
         {"https://a:80", "a", 80, "", true},
         {"HTTP://a:1", "a", 1, "", false},
@@ -64,19 +64,64 @@ static void every_form_of_an_address_is_read(void **state)
 static void what_is_no_address_is_refused(void **state)
 {
     (void)state;
-    static const char *const BAD[] = {
-        "",         ":",          ":80",         "http://",      "http:///p",  "https://:1",
-        "a:",       "a:/p",       "a:-1",        "a:+1",         "a:65536",    "a:99999",
-        "a:000080", "a:1.0",      "a:0x50",      "a: 80",        "a:80 ",      "a:80a",
-        "a:1:2",    "a b",        " a",          "a ",           "a\t:1",      "a\n",
-        "a\r\n:1",  "\x01"
-                    "a",
-        "a\x7f",    "u@h",        "http://u:p@h", "h?q",         "h#f",        "h\\x",
-        "a\"b",     "<a>",        "::1",         "2001:db8::7",  "::1:80",     "[]",
-        "[]:80",    "[::1",       "::1]",        "[::1]80",      "[::1]:",     "[::1]x:1",
-        "[a]:1",    "[10.0.0.1]", "[a:b]",       "[:::]",        "[::1]]:1",   "[[::1]]:1",
-        "[1:2]:3",  "a]:1",       "ftp://a",     "http://a/ b",  "http://a/\n", "http:/a",
-        "http://a/\xc3\xa4",      "127.0.0.1:1:1"};
+    static const char *const BAD[] = {"",
+                                      ":",
+                                      ":80",
+                                      "http://",
+                                      "http:///p",
+                                      "https://:1",
+                                      "a:",
+                                      "a:/p",
+                                      "a:-1",
+                                      "a:+1",
+                                      "a:65536",
+                                      "a:99999",
+                                      "a:000080",
+                                      "a:1.0",
+                                      "a:0x50",
+                                      "a: 80",
+                                      "a:80 ",
+                                      "a:80a",
+                                      "a:1:2",
+                                      "a b",
+                                      " a",
+                                      "a ",
+                                      "a\t:1",
+                                      "a\n",
+                                      "a\r\n:1",
+                                      "\x01/",
+                                      "a\x7f",
+                                      "u@h",
+                                      "http://u:p@h",
+                                      "h?q",
+                                      "h#f",
+                                      "h\\x",
+                                      "a\"b",
+                                      "<a>",
+                                      "::1",
+                                      "2001:db8::7",
+                                      "::1:80",
+                                      "[]",
+                                      "[]:80",
+                                      "[::1",
+                                      "::1]",
+                                      "[::1]80",
+                                      "[::1]:",
+                                      "[::1]x:1",
+                                      "[a]:1",
+                                      "[10.0.0.1]",
+                                      "[a:b]",
+                                      "[:::]",
+                                      "[::1]]:1",
+                                      "[[::1]]:1",
+                                      "[1:2]:3",
+                                      "a]:1",
+                                      "ftp://a",
+                                      "http://a/ b",
+                                      "http://a/\n",
+                                      "http:/a",
+                                      "http://a/\xc3\xa4",
+                                      "127.0.0.1:1:1"};
     for (size_t i = 0; i < COUNT(BAD); i++) {
         coordi_address got = {.port = 9};
         coord_error err;
@@ -165,11 +210,12 @@ static void printing_never_writes_past_the_end(void **state)
 static void a_host_has_neither_port_nor_brackets(void **state)
 {
     (void)state;
-    static const char *const GOOD[] = {"a",   "a.b-c_d", "10.0.0.1",     "::",
-                                       "::1", "1.2.3",   "fe80::1%eth0", "\xc3\xa4"};
-    static const char *const BAD[] = {"",     "a:1",   "10.0.0.1:80", "[::1]", "a/b",  "a b",
-                                      "a\n",  "\x7f",  "u@h",         ":",     ":::",  "1:2",
-                                      "::g",  "%eth0:", "1:2:3:4:5:6:7:8:9"};
+    static const char *const GOOD[] = {
+        "a", "a.b-c_d", "10.0.0.1", "::", "::1", "1.2.3", "fe80::1%eth0", "\xc3\xa4"};
+    static const char *const BAD[] = {
+        "",    "a:1", "10.0.0.1:80", "[::1]",  "a/b",
+        "a b", "a\n", "\x7f",        "u@h",    ":",
+        ":::", "1:2", "::g",         "%eth0:", "1:2:3:4:5:6:7:8:9"};
     for (size_t i = 0; i < COUNT(GOOD); i++) {
         if (!coordi_address_is_host(GOOD[i])) {
             fail_msg("<%s> is no host", GOOD[i]);
@@ -190,16 +236,35 @@ static void a_host_has_neither_port_nor_brackets(void **state)
 static void loopback_is_told_from_names_that_look_like_it(void **state)
 {
     (void)state;
-    static const char *const LOOPBACK[] = {"127.0.0.1",       "127.0.0.2", "127.1.2.3",
-                                           "127.255.255.255", "::1",       "0:0:0:0:0:0:0:1",
-                                           "localhost"};
-    static const char *const BEYOND[] = {
-        "",           "127.evil.com",  "127.0.0.1.evil.com", "127",       "127.",
-        "127.1",      "127.0.0.0.1",   "127.0.0.256",        "127..0.1",  "1270.0.0.1",
-        "128.0.0.1",  "126.0.0.1",     "0.0.0.0",            "10.0.0.1",  "::",
-        "::2",        "::ffff:0:1",    "fe80::1",            "localhost.evil.com",
-        "localhos",   "notlocalhost",  "[::1]",              "127.0.0.1 ", " 127.0.0.1",
-        "localhost:1", "::1.evil.com"};
+    static const char *const LOOPBACK[] = {
+        "127.0.0.1", "127.0.0.2",       "127.1.2.3", "127.255.255.255",
+        "::1",       "0:0:0:0:0:0:0:1", "localhost"};
+    static const char *const BEYOND[] = {"",
+                                         "127.evil.com",
+                                         "127.0.0.1.evil.com",
+                                         "127",
+                                         "127.",
+                                         "127.1",
+                                         "127.0.0.0.1",
+                                         "127.0.0.256",
+                                         "127..0.1",
+                                         "1270.0.0.1",
+                                         "128.0.0.1",
+                                         "126.0.0.1",
+                                         "0.0.0.0",
+                                         "10.0.0.1",
+                                         "::",
+                                         "::2",
+                                         "::ffff:0:1",
+                                         "fe80::1",
+                                         "localhost.evil.com",
+                                         "localhos",
+                                         "notlocalhost",
+                                         "[::1]",
+                                         "127.0.0.1 ",
+                                         " 127.0.0.1",
+                                         "localhost:1",
+                                         "::1.evil.com"};
     for (size_t i = 0; i < COUNT(LOOPBACK); i++) {
         if (!coordi_address_is_loopback(LOOPBACK[i])) {
             fail_msg("<%s> is beyond loopback", LOOPBACK[i]);

@@ -61,8 +61,9 @@ static void every_call_can_be_made_to_fail(void **state)
     int asked = 0;
     char *kept = coordi_strdup("kept");
     coordi_alloc_set_fault(always, &asked);
-    void *got[] = {coordi_alloc(1), coordi_zalloc(1), coordi_realloc(NULL, 1),
-                   coordi_realloc(kept, 1000), coordi_strdup("x"), coordi_memdup("x", 1)};
+    void *got[] = {coordi_alloc(1),         coordi_zalloc(1),
+                   coordi_realloc(NULL, 1), coordi_realloc(kept, 1000),
+                   coordi_strdup("x"),      coordi_memdup("x", 1)};
     coordi_alloc_set_fault(NULL, NULL);
     for (size_t i = 0; i < sizeof got / sizeof got[0]; i++) {
         assert_null(got[i]);

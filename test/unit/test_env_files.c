@@ -26,7 +26,8 @@ static int open_folder(void **state)
     return mkdtemp(folder) == NULL ? -1 : 0;
 }
 
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *at)
+static int remove_one(const char *path, const struct stat *about, int type,
+                      struct FTW *at)
 {
     (void)about;
     (void)type;
@@ -178,7 +179,8 @@ static void a_failed_replacement_leaves_the_old_file_alone(void **state)
     coord_error err;
     assert_int_equal(mkdir(path_of("dir"), 0700), 0);
     assert_int_equal(mkdir(path_of("dir/inner"), 0700), 0);
-    assert_int_equal(replace("dir", "x", &err), COORD_ERR_IO); /* a folder is in its place */
+    assert_int_equal(replace("dir", "x", &err),
+                     COORD_ERR_IO); /* a folder is in its place */
     assert_int_equal(files_in_folder(), 1);
 }
 

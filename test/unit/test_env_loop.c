@@ -15,7 +15,9 @@
 
 #include <cmocka.h>
 
-enum { PATIENCE_MS = 20000 }; /* for what must happen; never waited out when all is well */
+enum {
+    PATIENCE_MS = 20000
+}; /* for what must happen; never waited out when all is well */
 
 static coord_loop *loop_create(bool own_thread)
 {
@@ -72,7 +74,8 @@ static void jobs_run_on_the_loop_thread_in_the_order_they_were_posted(void **sta
     int order[JOBS];
     atomic_int next = 0;
     for (int i = 0; i < JOBS; i++) {
-        jobs[i] = (counter){.job.run = count, .loop = loop, .order = order, .next = &next};
+        jobs[i] =
+            (counter){.job.run = count, .loop = loop, .order = order, .next = &next};
         jobs[i].id = i;
         jobs[i].event = i == JOBS - 1 ? event : NULL;
         coordi_post(loop, &jobs[i].job);
@@ -127,7 +130,8 @@ static void many_threads_can_post_at_once(void **state)
     for (int i = 0; i < THREADS; i++) {
         posters[i] = (poster){loop, jobs[i], TIMES, loop->env->event_create(loop)};
         for (int k = 0; k < TIMES; k++) {
-            jobs[i][k] = (counter){.job.run = count, .loop = loop, .event = posters[i].done};
+            jobs[i][k] =
+                (counter){.job.run = count, .loop = loop, .event = posters[i].done};
         }
         coord_error err;
         assert_int_equal(loop->env->thread_start(loop, "coord-a-long-name", post_many,
@@ -302,10 +306,11 @@ static void many_waiting_threads_share_the_stepping(void **state)
     for (int i = 0; i < THREADS; i++) {
         posters[i] = (poster){loop, jobs[i], TIMES, loop->env->event_create(loop)};
         for (int k = 0; k < TIMES; k++) {
-            jobs[i][k] = (counter){.job.run = count, .loop = loop, .event = posters[i].done};
+            jobs[i][k] =
+                (counter){.job.run = count, .loop = loop, .event = posters[i].done};
         }
-        assert_int_equal(loop->env->thread_start(loop, "coord-test", post_many, &posters[i],
-                                                 &threads[i], NULL),
+        assert_int_equal(loop->env->thread_start(loop, "coord-test", post_many,
+                                                 &posters[i], &threads[i], NULL),
                          COORD_OK);
     }
     for (int i = 0; i < 50; i++) { /* the host's step takes over from a waiting thread */
@@ -542,9 +547,9 @@ static void threads_of_ours_take_no_signals_but_their_own_faults(void **state)
     coord_loop *loop = loop_create(true);
     coordi_thread *thread;
     sigset_t mask;
-    assert_int_equal(
-        loop->env->thread_start(loop, "coord-test", look_at_signals, &mask, &thread, NULL),
-        COORD_OK);
+    assert_int_equal(loop->env->thread_start(loop, "coord-test", look_at_signals, &mask,
+                                             &thread, NULL),
+                     COORD_OK);
     loop->env->thread_join(thread);
     assert_true(sigismember(&mask, SIGPIPE));
     assert_true(sigismember(&mask, SIGINT));

@@ -155,8 +155,10 @@ static void much_output_comes_whole(void **state)
 {
     (void)state;
     rig r;
-    rig_run(&r, "i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789; "
-                "i=$((i+1)); done");
+    rig_run(
+        &r,
+        "i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789; "
+        "i=$((i+1)); done");
     assert_int_equal(r.len[1], 2000 * 41);
     assert_int_equal(r.code, 0);
     rig_close(&r);
@@ -179,8 +181,9 @@ static void the_child_has_only_what_it_is_given(void **state)
     int leak = fcntl(low, F_DUPFD, 20);
     assert_true(leak >= 20);
     rig r;
-    rig_open(&r, "cd /proc/self/fd && echo * && readlink 0 && pwd -P && cd / && env | sort && "
-                 "grep -E '^Sig(Blk|Ign)' /proc/self/status");
+    rig_open(
+        &r, "cd /proc/self/fd && echo * && readlink 0 && pwd -P && cd / && env | sort && "
+            "grep -E '^Sig(Blk|Ign)' /proc/self/status");
     r.cwd = "/usr";
     env_rig_do(&r.env, start, &r);
     assert_int_equal(r.started, COORD_OK);
@@ -305,7 +308,8 @@ static void a_child_sees_the_end_of_its_parent(void **state)
     if (parent == 0) { /* a host that starts a worker and dies without a word */
         char script[128];
         /* The worker says "gone" through /proc, as it has no other way out. */
-        (void)snprintf(script, sizeof script, "echo up; read x <&3; echo gone > /proc/%ld/fd/%d",
+        (void)snprintf(script, sizeof script,
+                       "echo up; read x <&3; echo gone > /proc/%ld/fd/%d",
                        (long)getppid(), fds[1]);
         rig r;
         rig_start(&r, script);

@@ -126,7 +126,8 @@ static void on_log(coord_log_level level, const char *line, void *user)
 static void rig_open_with(rig *r, size_t max_body, size_t max_inflight)
 {
     *r = (rig){.http_status = 200};
-    r->spec = (coordi_http_server_spec){.host = "127.0.0.1", .on_call = on_call, .arg = r};
+    r->spec =
+        (coordi_http_server_spec){.host = "127.0.0.1", .on_call = on_call, .arg = r};
     r->spec.max_body_bytes = max_body;
     r->spec.max_inflight_bytes = max_inflight;
     env_rig_open(&r->env, on_log, r);
@@ -155,7 +156,8 @@ static void await_calls(rig *r, int count)
     }
 }
 
-/* ---- what a call says -------------------------------------------------------------------- */
+/* ---- what a call says
+ * -------------------------------------------------------------------- */
 
 static void a_call_carries_all_that_was_asked(void **state)
 {
@@ -164,8 +166,9 @@ static void a_call_carries_all_that_was_asked(void **state)
     rig_open(&r);
     int fd = raw_connect(r.port);
     char got[ANSWER_SIZE];
-    raw_sends(fd, "PUT /a%20b/c?query=1 HTTP/1.1\r\nHost: x\r\nToken: one\r\nlibcoord: 1\r\n"
-                  "TOKEN: two\r\nContent-Length: 7\r\n\r\n{\"b\":1}");
+    raw_sends(fd,
+              "PUT /a%20b/c?query=1 HTTP/1.1\r\nHost: x\r\nToken: one\r\nlibcoord: 1\r\n"
+              "TOKEN: two\r\nContent-Length: 7\r\n\r\n{\"b\":1}");
     assert_true(raw_read_answer(fd, got, sizeof got, false));
     assert_int_equal(strncmp(got, "HTTP/1.1 200 OK\r\n", 17), 0);
     assert_non_null(strstr(got, "\r\nLibcoord: 1\r\n"));
@@ -181,7 +184,8 @@ static void a_call_carries_all_that_was_asked(void **state)
     assert_true(s->has_none);
     assert_false(s->too_big);
 
-    raw_sends(fd, "GET / HTTP/1.1\r\nHost: x\r\nToken: only\r\n\r\n"); /* same connection */
+    raw_sends(fd,
+              "GET / HTTP/1.1\r\nHost: x\r\nToken: only\r\n\r\n"); /* same connection */
     assert_true(raw_read_answer(fd, got, sizeof got, false));
     assert_string_equal(r.calls[1].token, "only");
     assert_false(r.calls[1].marked);
@@ -192,8 +196,8 @@ static void a_call_carries_all_that_was_asked(void **state)
 static void every_method_reaches_the_owner(void **state)
 {
     (void)state;
-    static const char *const METHODS[] = {"GET", "DELETE", "HEAD", "OPTIONS", "PATCH",
-                                          "BREW"};
+    static const char *const METHODS[] = {"GET",     "DELETE", "HEAD",
+                                          "OPTIONS", "PATCH",  "BREW"};
     rig r;
     rig_open(&r);
     int fd = raw_connect(r.port);
@@ -201,7 +205,8 @@ static void every_method_reaches_the_owner(void **state)
         char text[256];
         char got[ANSWER_SIZE];
         (void)snprintf(text, sizeof text,
-                       "%s /p HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", METHODS[i]);
+                       "%s /p HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+                       METHODS[i]);
         raw_sends(fd, text);
         assert_true(
             raw_read_answer(fd, got, sizeof got, strcmp(METHODS[i], "HEAD") == 0));
@@ -216,8 +221,8 @@ static void requests_in_any_shape_are_read(void **state)
 {
     (void)state;
     static const char *const PIECES[][4] = {
-        {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n",
-         "2\r\nde\r\n", "0\r\n\r\n"},
+        {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+         "3\r\nabc\r\n", "2\r\nde\r\n", "0\r\n\r\n"},
         {"POST / HTTP/1.1\r\nHo", "st: x\r\nContent-Length: 5\r\n\r", "\nabc", "de"},
         {"POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nabcde", "", "", ""},
     };
@@ -274,7 +279,8 @@ static void what_is_not_http_never_reaches_the_owner(void **state)
     rig_close(&r);
 }
 
-/* ---- later ------------------------------------------------------------------------------- */
+/* ---- later
+ * ------------------------------------------------------------------------------- */
 
 static void an_answer_may_come_later(void **state)
 {
@@ -376,7 +382,8 @@ static void a_server_may_be_destroyed_by_its_own_call(void **state)
         r.hold = hold == 1;
         int fd = raw_connect(r.port);
         char got[ANSWER_SIZE];
-        raw_sends(fd, "DELETE /shutdown HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        raw_sends(fd,
+                  "DELETE /shutdown HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert_int_equal(raw_read_answer(fd, got, sizeof got, false), hold == 0);
         assert_true(raw_sees_end(fd));
         (void)close(fd);
@@ -407,15 +414,17 @@ static void an_answer_given_before_destroy_still_goes_out(void **state)
     rig_close(&r);
 }
 
-/* ---- limits ------------------------------------------------------------------------------ */
+/* ---- limits
+ * ------------------------------------------------------------------------------ */
 
 static void send_upload(int fd, size_t len, bool chunked, size_t send)
 {
     char head[256];
     if (chunked) {
-        (void)snprintf(head, sizeof head,
-                       "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%zx\r\n",
-                       len);
+        (void)snprintf(
+            head, sizeof head,
+            "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%zx\r\n",
+            len);
     } else {
         (void)snprintf(head, sizeof head,
                        "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", len);
@@ -517,7 +526,8 @@ static void a_server_goes_with_uploads_unread_and_half_read(void **state)
     rig_close(&r);
 }
 
-/* ---- listening --------------------------------------------------------------------------- */
+/* ---- listening
+ * --------------------------------------------------------------------------- */
 
 static void create_second(void *arg)
 {
@@ -605,6 +615,65 @@ static void running_out_of_descriptors_pauses_accepting(void **state)
     rig_close(&r);
 }
 
+/* ---- descriptors ---- */
+
+static void on_reply(const coordi_http_reply *reply, void *arg)
+{
+    rig *r = arg;
+    assert_int_equal(reply->status, COORD_OK);
+    (void)atomic_fetch_add(&r->paused, 1);
+    env_rig_wake(&r->env);
+}
+
+static coordi_http_peer *own_peer;
+
+static void ask_myself(void *arg)
+{
+    rig *r = arg;
+    coord_loop *loop = r->env.loop;
+    const coordi_address address = {.host = "127.0.0.1", .port = r->port};
+    const coordi_http_spec spec = {
+        .method = "GET", .path = "/", .timeout_ms = 20000, .done = on_reply, .arg = r};
+    assert_int_equal(loop->env->peer_create(loop, &address, NULL, 0, &own_peer, NULL),
+                     COORD_OK);
+    assert_int_equal(loop->env->http_send(own_peer, &spec, NULL, NULL), COORD_OK);
+}
+
+static void leave_myself(void *arg)
+{
+    rig *r = arg;
+    r->env.loop->env->peer_destroy(own_peer);
+}
+
+static void no_descriptor_is_inherited_by_other_programs(void **state)
+{
+    (void)state;
+    bool before[256];
+    for (int fd = 0; fd < 256; fd++) {
+        before[fd] = fcntl(fd, F_GETFD) >= 0;
+    }
+    rig r;
+    rig_open(&r);
+    env_rig_do(&r.env, ask_myself, &r); /* a client and a server, with a connection */
+    while (atomic_load(&r.paused) == 0) {
+        assert_true(env_rig_await(&r.env));
+    }
+    int ours = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        const int flags = fcntl(fd, F_GETFD);
+        if (!before[fd] && flags >= 0) {
+            assert_true((flags & FD_CLOEXEC) != 0);
+            ours++;
+        }
+    }
+    assert_true(ours > 6);
+    env_rig_do(&r.env, leave_myself, &r);
+    rig_close(&r);
+    for (int fd = 0; fd < 256; fd++) {
+        assert_int_equal(fcntl(fd, F_GETFD) >= 0, before[fd]);
+    }
+}
+
 /* ---- memory ---- */
 
 typedef struct fault {
@@ -651,7 +720,8 @@ static void serving_survives_every_failed_allocation(void **state)
     rig_close(&r);
 }
 
-/* ---- a host that drives the loop itself, and has SIGPIPE at its default --------------------- */
+/* ---- a host that drives the loop itself, and has SIGPIPE at its default
+ * --------------------- */
 
 static void a_client_that_resets_never_raises_sigpipe(void **state)
 {
@@ -662,7 +732,8 @@ static void a_client_that_resets_never_raises_sigpipe(void **state)
     options.own_thread = false;
     assert_int_equal(coord_loop_create(&options, &r.env.loop, NULL), COORD_OK);
     r.env.event = r.env.loop->env->event_create(r.env.loop);
-    r.spec = (coordi_http_server_spec){.host = "127.0.0.1", .on_call = on_call, .arg = &r};
+    r.spec =
+        (coordi_http_server_spec){.host = "127.0.0.1", .on_call = on_call, .arg = &r};
     assert_ptr_equal(signal(SIGPIPE, SIG_DFL), SIG_DFL);
     env_rig_do(&r.env, create, &r);
     for (int i = 0; i < 3; i++) {
@@ -701,6 +772,7 @@ int main(void)
         cmocka_unit_test(a_port_that_is_taken_is_named),
         cmocka_unit_test(any_host_and_names_can_be_listened_on),
         cmocka_unit_test(running_out_of_descriptors_pauses_accepting),
+        cmocka_unit_test(no_descriptor_is_inherited_by_other_programs),
         cmocka_unit_test(serving_survives_every_failed_allocation),
         cmocka_unit_test(a_client_that_resets_never_raises_sigpipe),
     };

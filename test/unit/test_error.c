@@ -83,16 +83,16 @@ static void a_text_is_one_line_of_utf8_whatever_a_peer_said(void **state)
         {"\x1b[31m\x7f", "?[31m?"},
         {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"},
         {"a\xff\xfe", "a??"},
-        {"\x80\xbf", "??"},                     /* no lead */
-        {"\xc3", "?"},                          /* cut */
-        {"\xe2\x82", "??"},                     /**/
-        {"\xf0\x9f\x98", "???"},                /**/
-        {"\xc3(", "?("},                        /**/
-        {"\xc0\x80\xc1\xbf", "????"},           /* overlong */
-        {"\xe0\x9f\xbf", "???"},                /**/
-        {"\xf0\x8f\xbf\xbf", "????"},           /**/
-        {"\xed\xa0\x80", "???"},                /* a surrogate */
-        {"\xf4\x90\x80\x80", "????"},           /* beyond U+10FFFF */
+        {"\x80\xbf", "??"},           /* no lead */
+        {"\xc3", "?"},                /* cut */
+        {"\xe2\x82", "??"},           /**/
+        {"\xf0\x9f\x98", "???"},      /**/
+        {"\xc3(", "?("},              /**/
+        {"\xc0\x80\xc1\xbf", "????"}, /* overlong */
+        {"\xe0\x9f\xbf", "???"},      /**/
+        {"\xf0\x8f\xbf\xbf", "????"}, /**/
+        {"\xed\xa0\x80", "???"},      /* a surrogate */
+        {"\xf4\x90\x80\x80", "????"}, /* beyond U+10FFFF */
         {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
         {"\xee\x80\x80\xed\x9f\xbf", "\xee\x80\x80\xed\x9f\xbf"},
     };
@@ -186,8 +186,8 @@ static void a_chain_that_does_not_fit_ends_in_dots(void **state)
         memcpy(words + i, "\xc3\xa4", 2);
     }
     for (int i = 0; i < 10; i++) {
-        (void)coordi_fail_because(&err, COORD_ERR_TASK, &err, "%s%s", i % 2 == 0 ? "" : "x",
-                                  words);
+        (void)coordi_fail_because(&err, COORD_ERR_TASK, &err, "%s%s",
+                                  i % 2 == 0 ? "" : "x", words);
         if (i >= 3) {
             assert_int_equal(strlen(err.cause), sizeof err.cause - 1);
             assert_ends_with(err.cause, "...");

@@ -164,7 +164,8 @@ static void per_task_lanes_never_wait_for_each_other(void **state)
         atomic_int here = 0;
         for (int i = 0; i < LANES; i++) {
             lanes[i] = lane_open(&r);
-            meetings[i] = (meeting){.job.run = meet, .rig = &r, .go = go[i], .here = &here};
+            meetings[i] =
+                (meeting){.job.run = meet, .rig = &r, .go = go[i], .here = &here};
             meetings[i].all = LANES;
             coordi_lane_run(lanes[i], &meetings[i].job);
         }
@@ -209,7 +210,7 @@ static void a_job_can_queue_itself_again_and_close_its_lane(void **state)
 {
     (void)state;
     const coord_executor kinds[] = {COORD_EXECUTOR_PER_TASK, COORD_EXECUTOR_POOL,
-                                          COORD_EXECUTOR_INLINE};
+                                    COORD_EXECUTOR_INLINE};
     for (size_t i = 0; i < 3; i++) {
         rig r;
         rig_open(&r, kinds[i], 2);
@@ -283,8 +284,9 @@ static void a_pool_of_no_threads_is_refused(void **state)
     assert_int_equal(coord_loop_create(NULL, &loop, NULL), COORD_OK);
     coordi_executor *executor = NULL;
     coord_error err;
-    assert_int_equal(coordi_executor_create(loop, COORD_EXECUTOR_POOL, 0, &executor, &err),
-                     COORD_ERR_ARG);
+    assert_int_equal(
+        coordi_executor_create(loop, COORD_EXECUTOR_POOL, 0, &executor, &err),
+        COORD_ERR_ARG);
     coord_loop_destroy(loop);
 }
 

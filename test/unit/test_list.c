@@ -123,7 +123,8 @@ static void the_last_one_of_a_list_is_linked_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(items_come_in_the_order_in_which_they_were_appended, setup),
+        cmocka_unit_test_setup(items_come_in_the_order_in_which_they_were_appended,
+                               setup),
         cmocka_unit_test_setup(prepended_ones_come_first, setup),
         cmocka_unit_test_setup(any_one_can_be_removed, setup),
         cmocka_unit_test_setup(removing_what_is_in_no_list_does_nothing, setup),

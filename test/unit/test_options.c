@@ -115,8 +115,9 @@ static void what_a_newer_host_set_is_never_ignored_in_silence(void **state)
     coord_error err;
     new_options theirs = {sizeof theirs, 1, 2, (int64_t)1 << 56};
     assert_int_equal(adopt(&ours, &theirs, &err), COORD_ERR_ABI);
-    assert_string_equal(err.text, "thing: the field at byte 31 is newer than this libcoord "
-                                  "(" COORD_VERSION ")");
+    assert_string_equal(err.text,
+                        "thing: the field at byte 31 is newer than this libcoord "
+                        "(" COORD_VERSION ")");
     assert_memory_equal(&ours, &DEFAULTS, sizeof ours);
 }
 

@@ -63,7 +63,8 @@ static void neither_version_nor_variant_matters(void **state)
     (void)state;
     assert_read("00000000-0000-0000-0000-000000000000",
                 "00000000-0000-0000-0000-000000000000");
-    assert_read("FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "ffffffff-ffff-ffff-ffff-ffffffffffff");
+    assert_read("FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF",
+                "ffffffff-ffff-ffff-ffff-ffffffffffff");
 }
 
 static void anything_else_is_none(void **state)
@@ -92,8 +93,7 @@ static void anything_else_is_none(void **state)
         "UUID:1234567890abcdef1234567890abcdef",
         "uuuid:urn:uid:1234567890abcdef1234567890abcdef",
         "(1234567890abcdef1234567890abcdef)",
-        "\xd9\xa1"
-        "234567890abcdef1234567890abcdef",
+        "\xd9\xa1-34567890abcdef1234567890abcdef",
     };
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
         assert_none(BAD[i]);

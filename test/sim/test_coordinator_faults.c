@@ -1,0 +1,528 @@
+/* The coordinator among workers that die, fall silent and come back: whatever happens in
+ * whatever state, each task ends once and in time, and no worker is lost for good.
+ *
+ * SEED=n runs that seed of the random stories alone; with TRACE=1 it prints all that
+ * happens. SEEDS=n runs the first n, instead of 200. */
+#include "support/cluster.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TOLERANCE_MS = 17000, CHECK_MS = 1000, BEAT_MS = 3000, SLACK_MS = 2000 };
+
+/* ---- every state, every fault ---- */
+
+typedef struct spot {
+    coord_role role;
+    const char *state;
+} spot;
+
+static const spot SPOTS[] = {
+    {COORD_COLLECTOR, "queued"},    {COORD_COLLECTOR, "starting"},
+    {COORD_COLLECTOR, "asking"},    {COORD_COLLECTOR, "pausing"},
+    {COORD_COLLECTOR, "sending"},   {COORD_COLLECTOR, "judging"},
+    {COORD_COLLECTOR, "closing"},   {COORD_COLLECTOR, "releasing"},
+    {COORD_COLLECTOR, "finishing"}, {COORD_COLLECTOR, "failing"},
+    {COORD_LEARNER, "queued"},      {COORD_LEARNER, "starting"},
+    {COORD_LEARNER, "asking"},      {COORD_LEARNER, "pausing"},
+    {COORD_LEARNER, "sampling"},    {COORD_LEARNER, "waiting"},
+    {COORD_LEARNER, "learning"},    {COORD_LEARNER, "judging"},
+    {COORD_LEARNER, "closing"},     {COORD_LEARNER, "releasing"},
+    {COORD_LEARNER, "finishing"},   {COORD_LEARNER, "failing"},
+};
+
+typedef struct scene {
+    cluster k;
+    const spot *at;
+    const char *worker; /* the one that has the task, or will */
+} scene;
+
+static bool is(const scene *s, const char *state)
+{
+    return strcmp(s->at->state, state) == 0;
+}
+
+/* A cluster of one worker whose task "t" is in the state. */
+static void reach(scene *s, const spot *at, const char *config)
+{
+    cluster *k = &s->k;
+    bool collector = at->role == COORD_COLLECTOR;
+    s->at = at;
+    s->worker = collector ? "c0" : "l0";
+    cluster_init(k, 1, collector ? 1 : 0, collector ? 0 : 1);
+    cluster_worker *w = cluster_find(k, s->worker);
+    w->samples = 2;
+    w->learns = 2;
+    w->work_ms = 300;
+    w->resource_ms = 300;
+    w->fail_asks = is(s, "pausing") ? 1 : 0;
+    k->callback_ms = 300;
+    k->data_in_buffer = 1;
+    k->hold_data = is(s, "waiting");
+    cluster_start(k, config);
+    if (is(s, "queued")) {
+        cluster_post(k, at->role, "busy");
+        assert_true(cluster_await_task(k, "busy", "asking", 10000));
+    }
+    cluster_post(k, at->role, "t");
+    if (is(s, "failing")) {
+        assert_true(cluster_await_task(k, "t", "asking", 10000));
+        assert_int_equal(comm_coordinator_cancel_task(k->c, "t", NULL), COORD_OK);
+    }
+    if (!cluster_await_task(k, "t", at->state, 20000)) {
+        fail_msg("the task never was %s", at->state);
+    }
+    cluster_check(k);
+}
+
+static bool has_ended(void *user)
+{
+    cluster *k = user;
+    return cluster_ends(k, "t") == 1;
+}
+
+/* The task has its one end within so long, and no second one. */
+static void expect_end(scene *s, int64_t limit_ms)
+{
+    cluster *k = &s->k;
+    const char *role = coord_role_str(s->at->role);
+    if (coord_sim_run_until(k->sim, limit_ms, has_ended, k, NULL) != COORD_OK) {
+        fail_msg("%s %s: no end after %lld ms, it is %s", role, s->at->state,
+                 (long long)limit_ms, cluster_task_state(k, "t"));
+    }
+}
+
+/* Everything is well again: so is the cluster, soon. */
+static void expect_recovery(scene *s)
+{
+    cluster *k = &s->k;
+    cluster_worker *w = cluster_find(k, s->worker);
+    k->hold_data = false;
+    k->callback_ms = 0;
+    w->work_ms = 0;
+    cluster_run(k, TOLERANCE_MS + CHECK_MS + BEAT_MS); /* a quick return is noticed, too */
+    if (!cluster_await_worker(k, s->worker, "free", 90000)) {
+        fail_msg("%s %s: the worker stays %s", coord_role_str(s->at->role), s->at->state,
+                 cluster_worker_state(k, s->worker));
+    }
+    cluster_check(k);
+    cluster_post(k, s->at->role, "again");
+    assert_int_equal(comm_coordinator_wait(k->c, 60000, NULL), COORD_OK);
+    assert_int_equal(cluster_count(k, "finish", "again"), 1);
+    assert_int_equal(cluster_ends(k, "t"), 1);
+    assert_int_equal(cluster_ends(k, NULL), is(s, "queued") ? 3 : 2);
+    cluster_check(k);
+    cluster_done(k);
+}
+
+/* Runs one fault through all states. `late_ms`: how long after the fault the worker may
+ * still be heard. */
+static void everywhere(void (*strike)(scene *s), void (*mend)(scene *s), int64_t late_ms)
+{
+    static scene s;
+    for (size_t i = 0; i < sizeof SPOTS / sizeof SPOTS[0]; i++) {
+        reach(&s, &SPOTS[i], "");
+        strike(&s);
+        s.k.hold_data = false;
+        if (is(&s, "queued")) { /* it waits for a worker, which there is none */
+            cluster_run(&s.k, TOLERANCE_MS + CHECK_MS + SLACK_MS + late_ms);
+            assert_int_equal(cluster_count(&s.k, "fail", "busy"), 1);
+            assert_int_equal(cluster_ends(&s.k, "t"), 0);
+            cluster_check(&s.k);
+            mend(&s);
+            expect_end(&s, 90000);
+        } else {
+            expect_end(&s, TOLERANCE_MS + CHECK_MS + SLACK_MS + late_ms);
+            cluster_check(&s.k);
+            mend(&s);
+        }
+        expect_recovery(&s);
+    }
+}
+
+static void crash(scene *s)
+{
+    cluster_crash(&s->k, s->worker);
+}
+
+static void revive(scene *s)
+{
+    cluster_revive(&s->k, s->worker);
+}
+
+static void a_worker_that_dies_in_any_state_ends_its_task_once(void **state)
+{
+    (void)state;
+    everywhere(crash, revive, 0);
+}
+
+static void stop(scene *s)
+{
+    coord_sim_pause(s->k.sim, cluster_find(&s->k, s->worker)->loop, true);
+}
+
+static void go_on(scene *s)
+{
+    coord_sim_pause(s->k.sim, cluster_find(&s->k, s->worker)->loop, false);
+}
+
+static void a_worker_that_falls_silent_in_any_state_ends_its_task_once(void **state)
+{
+    (void)state;
+    everywhere(stop, go_on, 0);
+}
+
+static void cut(scene *s, bool in, bool out)
+{
+    const char *host = cluster_find(&s->k, s->worker)->host;
+    if (in) {
+        assert_int_equal(coord_sim_block(s->k.sim, host, "10.0.0.1", true, NULL), COORD_OK);
+    }
+    if (out) {
+        assert_int_equal(coord_sim_block(s->k.sim, "10.0.0.1", host, true, NULL), COORD_OK);
+    }
+}
+
+static void cut_from_it(scene *s)
+{
+    cut(s, true, false);
+}
+
+static void cut_to_it(scene *s)
+{
+    cut(s, false, true);
+}
+
+static void cut_both(scene *s)
+{
+    cut(s, true, true);
+}
+
+static void heal(scene *s)
+{
+    coord_sim_heal(s->k.sim);
+}
+
+static void a_worker_that_can_not_be_heard_ends_its_task_once(void **state)
+{
+    (void)state;
+    everywhere(cut_from_it, heal, 0);
+}
+
+/* Over the connections that are open it is still heard, once. */
+static void a_worker_that_can_not_be_reached_ends_its_task_once(void **state)
+{
+    (void)state;
+    everywhere(cut_to_it, heal, BEAT_MS + 1000);
+}
+
+static void a_worker_behind_a_partition_ends_its_task_once(void **state)
+{
+    (void)state;
+    everywhere(cut_both, heal, 0);
+}
+
+static void cancel(scene *s)
+{
+    assert_int_equal(comm_coordinator_cancel_task(s->k.c, "t", NULL), COORD_OK);
+}
+
+static void a_task_can_be_canceled_in_every_state(void **state)
+{
+    static scene s;
+    (void)state;
+    for (size_t i = 0; i < sizeof SPOTS / sizeof SPOTS[0]; i++) {
+        reach(&s, &SPOTS[i], "");
+        cancel(&s);
+        cancel(&s);
+        expect_end(&s, SLACK_MS);
+        if (cluster_count(&s.k, "fail", "t") == 1) {
+            char status[16];
+            (void)snprintf(status, sizeof status, "%d ", (int)COORD_ERR_CANCELED);
+            assert_memory_equal(cluster_last(&s.k, "fail", "t")->detail, status,
+                                strlen(status));
+        }
+        expect_recovery(&s);
+    }
+}
+
+static void the_coordinator_can_be_closed_in_every_state(void **state)
+{
+    static scene s;
+    coord_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof SPOTS / sizeof SPOTS[0]; i++) {
+        reach(&s, &SPOTS[i], "");
+        int64_t began = coord_sim_now_ms(s.k.sim);
+        assert_int_equal(cluster_close(&s.k, &err), COORD_OK);
+        assert_in_range(coord_sim_now_ms(s.k.sim) - began, 0, SLACK_MS);
+        assert_int_equal(cluster_ends(&s.k, "t"), 1);
+        assert_int_equal(cluster_ends(&s.k, NULL), is(&s, "queued") ? 2 : 1);
+        cluster_worker *w = cluster_find(&s.k, s.worker);
+        cluster_run(&s.k, 1000);
+        assert_false(coord_slave_is_connected(w->collector != NULL
+                                                  ? coord_collector_slave(w->collector)
+                                                  : coord_learner_slave(w->learner)));
+        cluster_done(&s.k);
+    }
+}
+
+static void the_coordinator_closes_in_time_whatever_its_worker_does(void **state)
+{
+    static scene s;
+    static void (*const STRIKES[])(scene *) = {crash, stop, cut_both, cut_to_it};
+    coord_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof SPOTS / sizeof SPOTS[0]; i++) {
+        for (size_t n = 0; n < sizeof STRIKES / sizeof STRIKES[0]; n++) {
+            reach(&s, &SPOTS[i], "\"close_timeout_s\": 10,");
+            STRIKES[n](&s);
+            if (n % 2 == 1) {
+                cluster_run(&s.k, 5000); /* it has not been noticed yet, or only just */
+            }
+            int64_t began = coord_sim_now_ms(s.k.sim);
+            if (cluster_close(&s.k, &err) != COORD_OK) {
+                fail_msg("%s %s, strike %zu: %s", coord_role_str(s.at->role), s.at->state, n,
+                         err.text);
+            }
+            assert_in_range(coord_sim_now_ms(s.k.sim) - began, 0, 10000);
+            assert_int_equal(cluster_ends(&s.k, "t"), 1);
+            cluster_done(&s.k);
+        }
+    }
+}
+
+static void the_coordinator_can_be_destroyed_in_every_state(void **state)
+{
+    static scene s;
+    (void)state;
+    for (size_t i = 0; i < sizeof SPOTS / sizeof SPOTS[0]; i++) {
+        reach(&s, &SPOTS[i], "");
+        int before = s.k.event_count;
+        comm_coordinator_destroy(s.k.c);
+        s.k.c = NULL;
+        s.k.closed = true;
+        cluster_run(&s.k, 30000);
+        assert_int_equal(s.k.event_count, before);
+        cluster_done(&s.k);
+    }
+}
+
+/* ---- random stories ---- */
+
+static uint64_t seed_under_way;
+static uint64_t chance;
+
+static uint64_t draw(uint64_t count)
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    chance ^= chance << 17;
+    return (chance >> 11) % count;
+}
+
+typedef struct story {
+    cluster k;
+    int posted;
+    bool paused[CLUSTER_WORKERS_MAX];
+    bool down[CLUSTER_WORKERS_MAX];
+} story;
+
+static void post_one(story *s)
+{
+    char id[16];
+    bool collector = s->posted % 3 != 2;
+    (void)snprintf(id, sizeof id, "t%d", s->posted++);
+    cluster_post(&s->k, collector ? COORD_COLLECTOR : COORD_LEARNER, id);
+}
+
+static void strike_one(story *s)
+{
+    size_t n = (size_t)draw((uint64_t)s->k.worker_count);
+    cluster_worker *w = &s->k.workers[n];
+    char id[16];
+    if (s->down[n]) {
+        cluster_revive(&s->k, w->id);
+        s->down[n] = false;
+        return;
+    }
+    switch (draw(7)) {
+    case 0:
+        cluster_crash(&s->k, w->id);
+        s->down[n] = true;
+        s->paused[n] = false;
+        break;
+    case 1:
+        s->paused[n] = !s->paused[n];
+        coord_sim_pause(s->k.sim, w->loop, s->paused[n]);
+        break;
+    case 2:
+        assert_int_equal(coord_sim_block(s->k.sim, w->host, "10.0.0.1", true, NULL),
+                         COORD_OK);
+        break;
+    case 3:
+        assert_int_equal(coord_sim_block(s->k.sim, "10.0.0.1", w->host, true, NULL),
+                         COORD_OK);
+        break;
+    case 4:
+        coord_sim_heal(s->k.sim);
+        break;
+    case 5:
+        (void)snprintf(id, sizeof id, "t%d", (int)draw((uint64_t)s->posted));
+        if (draw(2) == 0 && comm_coordinator_cancel_task(s->k.c, id, NULL) != COORD_OK) {
+            assert_true(cluster_ends(&s->k, id) == 1);
+        }
+        break;
+    default:
+        break; /* nothing this time */
+    }
+}
+
+static void mend_all(story *s)
+{
+    coord_sim_link plain;
+    coord_sim_link_init(s->k.sim, &plain, sizeof plain);
+    cluster_link(&s->k, &plain);
+    coord_sim_heal(s->k.sim);
+    for (int i = 0; i < s->k.worker_count; i++) {
+        cluster_worker *w = &s->k.workers[i];
+        if (s->down[i]) {
+            cluster_revive(&s->k, w->id);
+        } else if (s->paused[i]) {
+            coord_sim_pause(s->k.sim, w->loop, false);
+        }
+        s->down[i] = false;
+        s->paused[i] = false;
+    }
+}
+
+/* A task that finished has brought each of its samples once, in order (G3). */
+static void check_samples(const story *s, const char *id)
+{
+    const cluster *k = &s->k;
+    int next = 1;
+    for (int i = 0; i < k->event_count; i++) {
+        const cluster_event *e = &k->events[i];
+        if (strcmp(e->task, id) == 0 && strcmp(e->name, "send_data") == 0) {
+            const char *dash = strchr(e->detail, '-');
+            assert_non_null(dash);
+            assert_int_equal(atoi(dash + 1), next++);
+        }
+    }
+    assert_int_equal(next - 1, 3);
+}
+
+static void check_ends(const story *s)
+{
+    for (int i = 0; i < s->posted; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "t%d", i);
+        if (cluster_ends(&s->k, id) != 1) {
+            fail_msg("task %s has %d ends", id, cluster_ends(&s->k, id));
+        }
+        if (i % 3 != 2 && cluster_count(&s->k, "finish", id) == 1) {
+            check_samples(s, id);
+        }
+    }
+}
+
+static void tell(uint64_t seed)
+{
+    static story s;
+    coord_sim_link rough;
+    memset(&s, 0, sizeof s);
+    chance = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    cluster_init(&s.k, seed, 2, 1);
+    s.k.data_in_buffer = 1;
+    s.k.callback_ms = (int64_t)draw(3) * 40;
+    for (int i = 0; i < s.k.worker_count; i++) {
+        s.k.workers[i].work_ms = (int64_t)draw(3) * 150;
+    }
+    cluster_start(&s.k, seed % 3 == 0 ? "\"executor\": {\"pool\": 2}," : "");
+    coord_sim_link_init(s.k.sim, &rough, sizeof rough);
+    rough.latency_max_ms = 1 + (int64_t)draw(100);
+    rough.loss = (double)draw(4) * 0.01;
+    rough.reset_before = (double)draw(4) * 0.02;
+    rough.reset_after = (double)draw(4) * 0.02;
+    rough.duplicate = (double)draw(4) * 0.02;
+    cluster_link(&s.k, &rough);
+    for (int i = 0; i < 40; i++) {
+        if (s.posted < 6 && draw(3) == 0) {
+            post_one(&s);
+        }
+        if (s.posted > 0) {
+            strike_one(&s);
+        }
+        cluster_run(&s.k, 100 + (int64_t)draw(draw(5) == 0 ? 20000 : 1500));
+        cluster_check(&s.k);
+    }
+    while (s.posted < 6) {
+        post_one(&s);
+    }
+    mend_all(&s);
+    if (seed % 5 == 0) { /* some are closed in the middle of it */
+        assert_int_equal(cluster_close(&s.k, NULL), COORD_OK);
+    } else {
+        coord_error err = {0};
+        if (comm_coordinator_wait(s.k.c, 600000, &err) != COORD_OK) {
+            char *status = NULL;
+            assert_int_equal(comm_coordinator_status(s.k.c, &status, NULL), COORD_OK);
+            fail_msg("%s: %s", err.text, status);
+        }
+        for (int i = 0; i < s.k.worker_count; i++) {
+            assert_true(cluster_await_worker(&s.k, s.k.workers[i].id, "free", 120000));
+        }
+        cluster_check(&s.k);
+    }
+    check_ends(&s);
+    cluster_done(&s.k);
+}
+
+static void random_stories_end_well(void **state)
+{
+    const char *only = getenv("SEED");
+    uint64_t first = only == NULL ? 1 : strtoull(only, NULL, 10);
+    const char *count = getenv("SEEDS");
+    uint64_t last = only != NULL    ? first
+                    : count != NULL ? strtoull(count, NULL, 10)
+                                    : 200;
+    (void)state;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        seed_under_way = seed;
+        tell(seed);
+    }
+    seed_under_way = 0;
+}
+
+static int name_the_seed(void **state)
+{
+    (void)state;
+    if (seed_under_way != 0) {
+        print_error("again: SEED=%llu TRACE=1 %s\n", (unsigned long long)seed_under_way,
+                    program_invocation_name);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_that_dies_in_any_state_ends_its_task_once),
+        cmocka_unit_test(a_worker_that_falls_silent_in_any_state_ends_its_task_once),
+        cmocka_unit_test(a_worker_that_can_not_be_heard_ends_its_task_once),
+        cmocka_unit_test(a_worker_that_can_not_be_reached_ends_its_task_once),
+        cmocka_unit_test(a_worker_behind_a_partition_ends_its_task_once),
+        cmocka_unit_test(a_task_can_be_canceled_in_every_state),
+        cmocka_unit_test(the_coordinator_can_be_closed_in_every_state),
+        cmocka_unit_test(the_coordinator_closes_in_time_whatever_its_worker_does),
+        cmocka_unit_test(the_coordinator_can_be_destroyed_in_every_state),
+        cmocka_unit_test_teardown(random_stories_end_well, name_the_seed),
+    };
+    return cmocka_run_group_tests_name("coordinator faults", tests, NULL, NULL);
+}
