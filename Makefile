@@ -65,6 +65,7 @@ EXAMPLE_BINS := $(addprefix $(BUILD)/examples/,$(EXAMPLES))
 TEST_BINS   := $(TEST_C:%.c=$(BUILD)/%)
 REPLAY_BINS := $(FUZZ_C:%.c=$(BUILD)/%)
 FUZZ_BINS   := $(FUZZ_C:test/fuzz/%.c=$(BUILD)/fuzz/%)
+PEER_BIN    := $(BUILD)/test/conformance_peer
 BENCH_BIN   := $(if $(BENCH_C),$(BUILD)/test/bench/bench)
 
 # --- Packages and flags ---------------------------------------------------------------
@@ -186,13 +187,18 @@ $(FUZZ_BINS): LIBS = -fsanitize=fuzzer
 $(FUZZ_BINS): $(BUILD)/fuzz/%: $(OBJ)/test/fuzz/%.o $(STATIC_LIB)
 	$(link)
 
+# What the recorded exchanges are replayed against: by a test, and by hand.
+$(PEER_BIN): $(BUILD)/%: $(OBJ)/%.o $(STATIC_LIB)
+	$(link)
+
 # The bench is one program of all files in its folder.
 # gearmand, the yardstick, is measured along when its library is there.
 $(BENCH_BIN): LIBS = $(if $(wildcard /usr/include/libgearman/gearman.h),-lgearman)
 $(BENCH_BIN): $(call objects,$(BENCH_C)) $(BUILD)/test/support.a $(STATIC_LIB)
 	$(link)
 
-ALL_C := $(LIB_C) $(EXAMPLE_C) $(TEST_C) $(SUPPORT_C) $(BENCH_C) $(FUZZ_C) test/fuzz/replay.c
+ALL_C := $(LIB_C) $(EXAMPLE_C) $(TEST_C) $(SUPPORT_C) $(BENCH_C) $(FUZZ_C) test/fuzz/replay.c \
+         test/conformance_peer.c
 -include $(patsubst %.c,$(OBJ)/%.d,$(ALL_C))
 
 # --- Set-up ---------------------------------------------------------------------------
@@ -248,8 +254,8 @@ check-asan:
 check-tsan:
 	$(SUBMAKE) check BUILD=$(BUILD)/tsan SAN=thread
 
-# Unit and simulation tests need neither the shared library nor examples.
-run-tests: $(if $(filter integration/% check_%,$(SELECTED)),lib examples) \
+# Unit and simulation tests need neither the shared library nor other programs.
+run-tests: $(if $(filter integration/% check_%,$(SELECTED)),lib examples $(PEER_BIN)) \
            $(filter $(SELECTED:%=$(BUILD)/test/%),$(TEST_BINS) $(REPLAY_BINS))
 	@CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run -j $(JOBS) -t $(LIMIT_S) $(BUILD) $(SELECTED)
 

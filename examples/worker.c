@@ -61,7 +61,7 @@ static const char USAGE[] =
     "  --insecure           allow hosts beyond loopback\n"
     "  --die-with-parent    leave when the parent process dies\n";
 
-/* ---- steps ------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 static coord_status tell_resource(coord_slave *slave, coord_text in, coord_out *out,
                                   coord_error *err, void *user)
@@ -185,7 +185,7 @@ static coord_status learn(coord_slave *slave, coord_text in, coord_out *out,
                             w->done, w->done >= w->set.samples ? "true" : "false");
 }
 
-/* ---- arguments --------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static bool read_int(const char *name, const char *text, int64_t low, int64_t high,
                      int64_t *ret)
@@ -289,7 +289,7 @@ static bool read_settings(int argc, char **argv, settings *set)
     return good;
 }
 
-/* ---- life -------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static int complain(const coord_error *err, coord_status status)
 {

@@ -18,15 +18,18 @@ bool exam_begin(exam *e, int64_t newest)
 
 exam_result exam_end_round(exam *e, double mean)
 {
+    const bool passed = mean >= SOLVED_RETURN;
     e->means[e->round] = mean;
     e->latest = mean;
     e->any = true;
-    if (mean >= SOLVED_RETURN && e->round + 1 < EXAM_ROUNDS) {
+    if (passed && e->round + 1 < EXAM_ROUNDS) {
         e->round++;
         return EXAM_ANOTHER_ROUND;
     }
     e->running = false;
-    return mean >= SOLVED_RETURN ? EXAM_SOLVED : EXAM_NOT_PASSED;
+    return passed && (e->means[0] + e->means[1]) / 2 >= CONFIDENT_RETURN
+               ? EXAM_SOLVED
+               : EXAM_NOT_PASSED;
 }
 
 int64_t exam_seed(const exam *e, int64_t run_seed)

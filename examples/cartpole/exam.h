@@ -12,8 +12,10 @@ typedef enum exam_result {
     EXAM_SOLVED,
 } exam_result;
 
-/* When is which version evaluated, and is it solved? A version has to pass all rounds,
- * with fresh episodes in each: of many versions that are tried some pass one by luck. */
+/* When is which version evaluated, and is it solved? A version has to pass both rounds,
+ * with fresh episodes in each: of many versions that are tried some pass one by luck. And
+ * it has to pass them with a margin, so that whoever evaluates it later finds the same.
+ */
 typedef struct exam {
     bool running;
     int64_t version; /* under evaluation, or the last that was */

@@ -18,7 +18,7 @@ static const coord_dtype DTYPE[] = {
     [ARRAY_U8] = COORD_DTYPE_U8,
 };
 
-/* ---- named arrays ------------------------------------------------------------------ */
+/* ---- named arrays ---- */
 
 static coord_status write_arrays(const char *path, const named_array *arrays,
                                  size_t count, const coord_safetensors_meta *meta,
@@ -102,7 +102,7 @@ static coord_status read_version(const coord_safetensors *file, const char *key,
     return COORD_OK;
 }
 
-/* ---- policy and learner ------------------------------------------------------------ */
+/* ---- policy and learner ---- */
 
 coord_status policy_write(const char *path, ppo *p, coord_error *err)
 {
@@ -149,7 +149,7 @@ coord_status learner_write(const char *path, ppo *p, coord_error *err)
     return write_arrays(path, arrays, PPO_STATE_ARRAYS, meta, 1, err);
 }
 
-/* ---- chunks ------------------------------------------------------------------------ */
+/* ---- chunks ---- */
 
 coord_status chunk_write(const char *path, chunk *c, coord_error *err)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-/* ---- life -------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 coord_status host_create(const settings *set, const run_folder *folder, history *lines,
                          int wake_fd, host **ret, coord_error *err)
@@ -37,7 +37,7 @@ void host_destroy(host *h)
     }
 }
 
-/* ---- state ------------------------------------------------------------------------- */
+/* ---- state ---- */
 
 bool host_end_locked(host *h, host_state state)
 {
@@ -112,7 +112,7 @@ void host_look(host *h, host_view *ret)
     (void)pthread_mutex_unlock(&h->lock);
 }
 
-/* ---- tasks ------------------------------------------------------------------------- */
+/* ---- tasks ---- */
 
 /* Takes the tree over. */
 static void post(host *h, CommCoordinator *c, coord_role role, json_t *task)

@@ -10,8 +10,8 @@
 /* What the coordinator calls: it decides who does what next, and when it is solved.
  *
  * The learner has one task for the whole run. Collectors get a task for each chunk and
- * for each evaluation; there are as many tasks and unused chunks as two updates need, so
- * that the next batch is played while the learner works on this one, and nobody runs
+ * for each evaluation. There are as many chunks, unused or being played, as an update
+ * needs: the next batch is played while the learner works on this one, and nobody runs
  * further ahead. That is counted, not timed: a collector may be slow, or gone. */
 typedef struct host host;
 

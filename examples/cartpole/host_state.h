@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* What host.c and host_callbacks.c share. */
+/* What the files host*.c share. */
 struct host {
     const settings *set;
     const run_folder *folder;
@@ -38,9 +38,16 @@ void host_fail_locked(host *h, const char *format, ...)
 /* Ends the run; under the lock. False: it has ended before. */
 bool host_end_locked(host *h, host_state state);
 
+bool host_is_evaluation(const char *task_id);
+
+/* Fill in those of one role. */
+void host_collector_callbacks(comm_coordinator_callbacks *ret);
+void host_learner_callbacks(comm_coordinator_callbacks *ret);
+
 /* Queue tasks. None waits. */
 void host_post_learner(host *h, CommCoordinator *c);
 void host_post_collectors(host *h, CommCoordinator *c); /* as many as are missing */
 void host_post_exam(host *h, CommCoordinator *c);       /* the round that is due */
+void host_evaluate_if_due(host *h, CommCoordinator *c); /* the newest version */
 
 #endif

@@ -9,9 +9,9 @@
  *
  *     main.c, settings.c        a run from its beginning to its end
  *     team.c                    worker processes, through coord_launcher
- *     host.c, host_callbacks.c  what the coordinator asks: who does what next
+ *     host*.c                   what the coordinator asks: who does what next
  *     exam.c, buffer.c          when it is solved; experience on its way
- *     main_collector.c, main_learner.c, serve.c   the workers
+ *     main_collector.c, main_learner.c, job.c, serve.c   the workers
  *     files.c, checkpoint.c     what they hand to each other
  *     ppo.c, rollout.c, ...     the algorithm, which knows nothing of all this
  *
@@ -21,7 +21,6 @@
  * equal. */
 #include "clock.h"
 #include "host.h"
-#include "plot.h"
 #include "report.h"
 #include "screen.h"
 #include "settings.h"
@@ -54,7 +53,7 @@ typedef struct run {
     int wake_fd; /* something has changed */
 } run;
 
-/* ---- beginning --------------------------------------------------------------------- */
+/* ---- beginning ---- */
 
 static void on_team_ready(void *user)
 {
@@ -123,7 +122,7 @@ static void connect_team(run *r)
     }
 }
 
-/* ---- while it runs ----------------------------------------------------------------- */
+/* ---- while it runs ---- */
 
 static void show_progress(const run *r)
 {
@@ -169,7 +168,7 @@ static void watch(run *r)
     screen_end();
 }
 
-/* ---- end --------------------------------------------------------------------------- */
+/* ---- end ---- */
 
 /* Ends the coordinator, then the workers; bounded. False: something is still running. */
 static bool close_all(run *r)
@@ -201,18 +200,6 @@ static void destroy_all(run *r)
     history_close(r->history);
 }
 
-/* The curve is a courtesy: without it the run is what it was. */
-static void draw(const run *r)
-{
-    coord_error err = {0};
-    coord_status rc = plot_draw(r->folder.path, r->signal_fd, &err);
-    if (rc == COORD_ERR_NOT_FOUND) {
-        (void)printf("No learning_curve.png: gnuplot is not installed.\n");
-    } else if (rc != COORD_OK) {
-        (void)complain("cartpole: learning_curve.png", &err);
-    }
-}
-
 /* Says how it ended and leaves the folder in order. Returns the exit status. */
 static int conclude(const run *r, const host_view *view)
 {
@@ -231,7 +218,7 @@ static int conclude(const run *r, const host_view *view)
     } else {
         summary_result(view, elapsed_ms);
         (void)fflush(stdout);
-        draw(r);
+        summary_draw(&r->folder, r->signal_fd);
     }
     summary_files(&r->folder, view);
     return fflush(stdout) == 0 ? status : EXIT_FAILURE;

@@ -5,31 +5,16 @@
  * the run's folder. Episodes that a chunk cuts off go on in the next one, so what is
  * being played is kept from task to task. */
 #include "files.h"
+#include "job.h"
 #include "paths.h"
 #include "policy.h"
 #include "report.h"
 #include "rollout.h"
 #include "serve.h"
 
-#include "coord/json.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { ROWS_MAX = 100, ENVS_MAX = ROWS_MAX, STEPS_MAX = 65536, EPISODES_MAX = 100000 };
-
-/* What a task asks for. */
-typedef struct job {
-    bool evaluate;
-    char collector_id[NAME_SIZE];
-    char folder[PATH_SIZE];
-    int64_t seed;
-    int64_t envs; /* of a collect task, and steps of each */
-    int64_t steps;
-    int64_t version; /* of an evaluate task, and how many episodes */
-    int64_t episodes;
-} job;
 
 /* Steps run one at a time: no lock. */
 typedef struct collector {
@@ -46,49 +31,7 @@ typedef struct collector {
     evaluation evaluation;
 } collector;
 
-/* ---- start ------------------------------------------------------------------------- */
-
-/* A member of the task, which must be within limits. */
-static coord_status read_count(const json_t *task, const char *key, int64_t low,
-                               int64_t high, int64_t *ret, coord_error *err)
-{
-    coord_status rc = coord_json_get_int(task, key, ret, err);
-    if (rc == COORD_OK && (*ret < low || *ret > high)) {
-        rc = report(err, COORD_ERR_FORMAT, "%s: must be from %" PRId64 " to %" PRId64,
-                    key, low, high);
-    }
-    return rc;
-}
-
-static coord_status read_job(const json_t *task, job *ret, coord_error *err)
-{
-    const char *folder = "";
-    const char *id = "";
-    coord_status rc = coord_json_get_bool(task, "evaluate", &ret->evaluate, err);
-    if (rc == COORD_OK) {
-        rc = coord_json_get_string(task, "folder", &folder, err);
-    }
-    if (rc == COORD_OK) {
-        rc = coord_json_get_string(task, "collector_id", &id, err);
-    }
-    if (rc == COORD_OK) {
-        rc = coord_json_get_int(task, "seed", &ret->seed, err);
-    }
-    if (rc == COORD_OK && ret->evaluate) {
-        rc = read_count(task, "policy_version", 0, INT64_MAX, &ret->version, err);
-        if (rc == COORD_OK) {
-            rc = read_count(task, "episodes", 1, EPISODES_MAX, &ret->episodes, err);
-        }
-    } else if (rc == COORD_OK) {
-        rc = read_count(task, "envs", 1, ENVS_MAX, &ret->envs, err);
-        if (rc == COORD_OK) {
-            rc = read_count(task, "steps", 1, STEPS_MAX, &ret->steps, err);
-        }
-    }
-    (void)snprintf(ret->folder, sizeof ret->folder, "%s", folder);
-    (void)snprintf(ret->collector_id, sizeof ret->collector_id, "%s", id);
-    return rc;
-}
+/* ---- start ---- */
 
 /* Each collector plays games of its own, whatever the order of the tasks is. */
 static uint64_t own_seed(const job *j)
@@ -129,20 +72,15 @@ static coord_status start(coord_slave *slave, coord_text in, coord_out *out,
                           coord_error *err, void *user)
 {
     collector *c = user;
-    json_t *task = NULL;
     (void)slave;
     (void)out;
 
     c->done = false;
-    coord_status rc = coord_json_parse(in, &task, err);
-    if (rc == COORD_OK) {
-        rc = read_job(task, &c->job, err);
-    }
-    json_decref(task);
+    coord_status rc = job_read(in, &c->job, err);
     return rc == COORD_OK && !c->job.evaluate ? prepare_rollout(c, err) : rc;
 }
 
-/* ---- data -------------------------------------------------------------------------- */
+/* ---- data ---- */
 
 static coord_status load_policy(collector *c, int64_t version, coord_error *err)
 {
@@ -209,7 +147,7 @@ static coord_status data(coord_slave *slave, coord_text in, coord_out *out,
     return rc == COORD_OK ? coord_out_printf(out, err, "{\"collector_done\": true}") : rc;
 }
 
-/* ---- close ------------------------------------------------------------------------- */
+/* ---- close ---- */
 
 static coord_status close_task(coord_slave *slave, coord_text in, coord_out *out,
                                coord_error *err, void *user)
@@ -220,10 +158,10 @@ static coord_status close_task(coord_slave *slave, coord_text in, coord_out *out
     (void)in;
 
     if (!c->job.evaluate) {
-        return coord_out_printf(out, err, "{\"evaluate\": false}");
+        return COORD_OK; /* all has been said */
     }
     return coord_out_printf(out, err,
-                            "{\"evaluate\": true, \"policy_version\": %" PRId64
+                            "{\"policy_version\": %" PRId64
                             ", \"episodes\": %zu, \"mean\": %.3f, \"min\": %.0f, "
                             "\"max\": %.0f}",
                             c->version, e->episodes, e->mean, e->min, e->max);
@@ -241,7 +179,7 @@ int main(int argc, char **argv)
     if (status != EXIT_SUCCESS) {
         return status;
     }
-    c.policy = policy_create(ROWS_MAX);
+    c.policy = policy_create(JOB_ENVS_MAX);
     if (c.policy == NULL) {
         (void)fprintf(stderr, "%s: out of memory\n", argv[0]);
         return EXIT_FAILURE;

@@ -32,7 +32,7 @@ typedef struct batch_of_chunks {
     int64_t lag;    /* versions that the oldest chunk is behind */
 } batch_of_chunks;
 
-/* ---- start ------------------------------------------------------------------------- */
+/* ---- start ---- */
 
 static coord_status publish(const learner *l, coord_error *err)
 {
@@ -97,7 +97,7 @@ static coord_status start(coord_slave *slave, coord_text in, coord_out *out,
                           : report(err, COORD_ERR_NOMEM, "learner: out of memory");
 }
 
-/* ---- learning ---------------------------------------------------------------------- */
+/* ---- learning ---- */
 
 static coord_status get_data(coord_slave *slave, coord_text in, coord_out *out,
                              coord_error *err, void *user)

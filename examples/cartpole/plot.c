@@ -20,7 +20,7 @@ enum { LIMIT_MS = 15000 };
 
 extern char **environ;
 
-/* ---- the script -------------------------------------------------------------------- */
+/* ---- the script ---- */
 
 /* Writes a line of the history as a point, if it is of that event and has that key. */
 static coord_status write_point(FILE *script, coord_text line, const char *event,
@@ -70,22 +70,21 @@ static coord_status write_script(FILE *script, FILE *lines, coord_error *err)
     if (rc == COORD_OK) {
         rc = write_points(script, lines, "evaluation", "mean", err);
     }
-    (void)fprintf(
-        script,
-        "set terminal png size 900,540\n"
-        "set output 'learning_curve.png'\n"
-        "set title 'CartPole-v1'\n"
-        "set xlabel 'environment steps'\n"
-        "set ylabel 'return'\n"
-        "set xrange [0:*]\n"
-        "set yrange [0:520]\n"
-        "set key bottom right\n"
-        "set grid\n"
-        "plot %d with lines dashtype 2 linecolor rgb 'gray40' title 'solved', \\\n"
-        "     $update with lines linewidth 2 title 'training episodes', \\\n"
-        "     $evaluation with linespoints linewidth 2 pointtype 7 "
-        "title '%d greedy episodes'\n",
-        SOLVED_RETURN, EVALUATION_EPISODES);
+    (void)fprintf(script,
+                  "set terminal png size 900,540\n"
+                  "set output 'learning_curve.png'\n"
+                  "set title 'CartPole-v1'\n"
+                  "set xlabel 'environment steps'\n"
+                  "set ylabel 'return'\n"
+                  "set xrange [0:*]\n"
+                  "set yrange [0:520]\n"
+                  "set key below\n"
+                  "set grid\n"
+                  "plot %d with lines linecolor rgb 'gray40' title 'solved', \\\n"
+                  "     $update with lines linewidth 2 title 'training episodes', \\\n"
+                  "     $evaluation with linespoints linewidth 2 pointtype 7 "
+                  "title '%d greedy episodes'\n",
+                  SOLVED_RETURN, EVALUATION_EPISODES);
     return rc;
 }
 
@@ -116,7 +115,7 @@ static coord_status make_script(const char *folder, coord_error *err)
     return rc;
 }
 
-/* ---- gnuplot ----------------------------------------------------------------------- */
+/* ---- gnuplot ---- */
 
 static coord_status start_gnuplot(const char *folder, pid_t *pid, coord_error *err)
 {

@@ -15,7 +15,7 @@
 
 enum { SAME_SECOND_MAX = 100, DIGITS = 6 };
 
-/* ---- creating ---------------------------------------------------------------------- */
+/* ---- creating ---- */
 
 /* Named after the time, so that names sort as the runs came; a number tells those of the
  * same second apart. */
@@ -68,14 +68,14 @@ static coord_status write_config(const settings *set, const run_folder *f,
         return rc;
     }
     json_t *config = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:f, s:I, s:i, s:I, s:i, s:i, s:i, s:o}", "run_id",
-        f->id, "env", "CartPole-v1", "libcoord", coord_version(), "seed",
+        "{s:s, s:s, s:s, s:I, s:I, s:f, s:I, s:i, s:I, s:i, s:i, s:i, s:i, s:o}",
+        "run_id", f->id, "env", "CartPole-v1", "libcoord", coord_version(), "seed",
         (json_int_t)set->seed, "collectors", (json_int_t)set->collectors, "timeout_s",
         (double)set->timeout_ms / 1000, "envs_per_collector",
         (json_int_t)settings_envs(set), "steps_per_env", STEPS_PER_ENV,
         "chunks_per_update", (json_int_t)set->collectors, "evaluate_every",
         EVALUATE_EVERY, "evaluation_episodes", EVALUATION_EPISODES, "solved_return",
-        SOLVED_RETURN, "ppo", describe_ppo());
+        SOLVED_RETURN, "confident_return", CONFIDENT_RETURN, "ppo", describe_ppo());
     if (config == NULL ||
         json_dump_file(config, path, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS)) != 0) {
         rc = report_errno(err, "write", path);
@@ -120,7 +120,7 @@ coord_status run_folder_create(const settings *set, run_folder *ret, coord_error
     return rc == COORD_OK ? link_latest(set, ret, err) : rc;
 }
 
-/* ---- tidying up -------------------------------------------------------------------- */
+/* ---- tidying up ---- */
 
 /* Does a file have to go, now that `newest` is the version to keep? */
 static bool is_left_over(const char *name, int64_t newest)

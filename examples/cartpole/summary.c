@@ -1,11 +1,13 @@
 #include "summary.h"
 #include "files.h"
+#include "plot.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { BAR_WIDTH = 20 };
+enum { BAR_WIDTH = 16 };
 
 void summary_progress(const host_view *view, int64_t elapsed_ms, char *ret, size_t size)
 {
@@ -41,9 +43,20 @@ void summary_result(const host_view *view, int64_t elapsed_ms)
                      EVALUATION_EPISODES);
         return;
     }
-    (void)printf("Not solved: %s after %.1f s, %" PRId64 " updates and %" PRId64
-                 " environment steps.\n",
-                 view->why, seconds, view->version, view->env_steps);
+    (void)printf("Not solved after %.1f s, %" PRId64 " updates and %" PRId64
+                 " environment steps: %s.\n",
+                 seconds, view->version, view->env_steps, view->why);
+}
+
+void summary_draw(const run_folder *folder, int stop_fd)
+{
+    coord_error err = {0};
+    coord_status rc = plot_draw(folder->path, stop_fd, &err);
+    if (rc == COORD_ERR_NOT_FOUND) {
+        (void)printf("No learning_curve.png: gnuplot is not installed.\n");
+    } else if (rc != COORD_OK) {
+        (void)complain("cartpole: learning_curve.png", &err);
+    }
 }
 
 static void tell(const char *what, const run_folder *folder, const char *name)

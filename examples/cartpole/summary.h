@@ -13,6 +13,9 @@ void summary_progress(const host_view *view, int64_t elapsed_ms, char *ret, size
 /* How it ended. */
 void summary_result(const host_view *view, int64_t elapsed_ms);
 
+/* Draws the learning curve. A courtesy: without it the run is what it was. */
+void summary_draw(const run_folder *folder, int stop_fd);
+
 /* Which files there are. */
 void summary_files(const run_folder *folder, const host_view *view);
 

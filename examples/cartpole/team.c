@@ -30,7 +30,7 @@ struct team {
     size_t listening;
 };
 
-/* ---- what they say ----------------------------------------------------------------- */
+/* ---- what they say ---- */
 
 static void on_listening(member *m, unsigned port)
 {
@@ -76,7 +76,7 @@ static void on_exit_of(coord_launcher *launcher, const char *name,
     m->team->events.on_end(m->role, name, text, m->team->events.user);
 }
 
-/* ---- starting ---------------------------------------------------------------------- */
+/* ---- starting ---- */
 
 /* The path of a program that was built or installed beside this one. */
 static coord_status path_of_program(char ret[PATH_SIZE], coord_role role,
@@ -145,7 +145,7 @@ coord_status team_start(size_t collectors, const team_events *events, team **ret
     return COORD_OK;
 }
 
-/* ---- the rest ---------------------------------------------------------------------- */
+/* ---- the rest ---- */
 
 coord_status team_config(team *t, char **ret, coord_error *err)
 {

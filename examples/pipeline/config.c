@@ -23,7 +23,7 @@ static bool wrong(const reader *r, const char *what)
     return false;
 }
 
-/* ---- the file ---------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 static char *read_all(FILE *file, size_t *len)
 {
@@ -58,7 +58,7 @@ static bool read_file(reader *r)
     return r->config->text != NULL || wrong(r, strerror(errno));
 }
 
-/* ---- keys -------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 /* Is every key of the object one of `known`, which are separated by ", "? */
 static bool check_keys(const reader *r, json_t *object, const char *prefix,
@@ -137,7 +137,7 @@ static bool read_timeout(reader *r)
     return true;
 }
 
-/* ---- tasks ------------------------------------------------------------------------- */
+/* ---- tasks ---- */
 
 static bool add_task(reader *r, const char *path, coord_role role, coord_text raw)
 {
@@ -211,7 +211,7 @@ static bool read_tasks(reader *r, const char *key, coord_role role)
     return true;
 }
 
-/* ---- the whole --------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static bool read_all_keys(reader *r)
 {

@@ -19,7 +19,7 @@ static void give_up(CommCoordinator *c, const char *task_id, const char *what)
     }
 }
 
-/* ---- collectors -------------------------------------------------------------------- */
+/* ---- collectors ---- */
 
 static void on_send_data(CommCoordinator *c, const char *task_id, const char *buffer_id,
                          const char *data_id, coord_text data, void *user)
@@ -74,7 +74,7 @@ static void on_finish_collector(CommCoordinator *c, const char *task_id,
     on_finish(user, "collector_finish_task", task_id, result);
 }
 
-/* ---- learners ---------------------------------------------------------------------- */
+/* ---- learners ---- */
 
 static coord_status on_get_data(CommCoordinator *c, const char *task_id,
                                 const char *buffer_id, int64_t batch_size,
@@ -125,7 +125,7 @@ static void on_finish_learner(CommCoordinator *c, const char *task_id, coord_tex
     on_finish(user, "learner_finish_task", task_id, result);
 }
 
-/* ---- both -------------------------------------------------------------------------- */
+/* ---- both ---- */
 
 static void on_increase(CommCoordinator *c, void *user)
 {

@@ -85,7 +85,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* ---- the thread that works --------------------------------------------------------- */
+/* ---- the thread that works ---- */
 
 static bool post_tasks(pipeline *p)
 {
@@ -132,7 +132,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* ---- the thread that watches ------------------------------------------------------- */
+/* ---- the thread that watches ---- */
 
 /* Waits until the work is done (0), a signal comes (1) or time is up (EXIT_TIMEOUT). */
 static int watch(const pipeline *p, int64_t until_ms)
@@ -175,7 +175,7 @@ static int run(pipeline *p, int64_t until_ms)
     return status == EXIT_TIMEOUT ? status : finished ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* ---- set-up ------------------------------------------------------------------------ */
+/* ---- set-up ---- */
 
 static int create(pipeline *p)
 {

@@ -48,6 +48,7 @@ static void init_fields(CommCoordinator *c, coord_loop *loop)
     atomic_init(&c->refs, 1);
     atomic_init(&c->port, 0);
     atomic_init(&c->dead, false);
+    atomic_init(&c->tasks, 0);
     c->loop = loop;
     for (int role = 0; role < COORDI_ROLES; role++) {
         coordi_list_init(&c->queues[role]);
@@ -450,7 +451,15 @@ coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_er
 {
     coord_status rc;
     coordi_op *op = make_op(c, sizeof *op, run_wait, true, c, "wait", err, &rc);
-    return op == NULL ? rc : finish_call(op, wait_ms, "wait", err);
+    if (op == NULL) {
+        return rc;
+    }
+    rc = finish_call(op, wait_ms, "wait", err);
+    if (rc == COORD_ERR_TIMEOUT) {
+        (void)coordi_fail(err, rc, "wait: %zu tasks are left after %lld ms",
+                          atomic_load(&c->tasks), (long long)wait_ms);
+    }
+    return rc;
 }
 
 static void run_wait_task(coordi_op *op)

@@ -54,6 +54,7 @@ struct CommCoordinator {
     coordi_log log;
     atomic_uint port;
     atomic_bool dead; /* destroyed: no callback begins any more */
+    atomic_size_t tasks; /* queued and running ones, for a wait that was in vain */
 
     coordi_phase phase;
     coord_master *master; /* NULL unless started */

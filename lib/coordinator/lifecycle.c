@@ -95,6 +95,13 @@ static size_t count_ready(const CommCoordinator *c, int role)
     return ready;
 }
 
+static const char *reason_of(const coordi_member *m)
+{
+    return m->why.status == COORD_OK    ? "not connected yet"
+           : m->why.cause[0] != '\0' ? m->why.cause
+                                       : m->why.text;
+}
+
 /* "2 of 3 collectors, missing 'c2': <why>": the first few that are missing. */
 static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
 {
@@ -107,8 +114,7 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
                 coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s)", named > 1 ? ", " : "",
                                 coord_role_str((coord_role)role), m->worker.id,
                                 m->worker.host, (unsigned)m->worker.port,
-                                m->why.status != COORD_OK ? m->why.text
-                                                          : "not connected yet");
+                                reason_of(m));
             }
         }
     }

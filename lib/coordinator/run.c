@@ -101,6 +101,7 @@ coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
     coordi_list_append(&c->queues[kind->role], &run->queue);
     c->queued++;
     c->counters.accepted++;
+    atomic_fetch_add(&c->tasks, 1);
     if (c->config.queue_timeout_ms > 0) {
         coordi_timer_in(c->loop, &run->timer, c->config.queue_timeout_ms);
     }
@@ -462,6 +463,7 @@ void coordi_run_end(coordi_run *run)
 {
     CommCoordinator *c = run->c;
     (void)coordi_map_remove(&c->runs, run->id);
+    atomic_fetch_sub(&c->tasks, 1);
     coordi_lane_close(run->lane);
     run->lane = NULL;
     coordi_op_finish_all(&run->await_end, COORD_OK, NULL);

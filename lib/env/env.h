@@ -63,7 +63,8 @@ typedef struct coordi_http_header {
 typedef struct coordi_http_reply {
     coord_status status; /* COORD_OK: a whole HTTP answer came, whatever it says.
                           * COORD_ERR_LOST: not resolved, refused, reset, closed early.
-                          * COORD_ERR_TIMEOUT, _TOO_BIG (answer), _NOMEM, _NETWORK. */
+                          * COORD_ERR_TIMEOUT, _TOO_BIG (answer), _NOMEM, _NETWORK,
+                          * _PROTOCOL: what came back is not HTTP. */
     bool undelivered;    /* certainly nothing of the request reached the peer */
     bool marked;         /* the answer carries COORDI_HTTP_MARK */
     int http_status;

@@ -75,11 +75,6 @@ coord_status coordi_executor_create(coord_loop *loop, coord_executor kind, size_
     return COORD_OK;
 }
 
-coord_executor coordi_executor_kind_of(const coordi_executor *executor)
-{
-    return executor->kind;
-}
-
 static void lock(coordi_executor *executor)
 {
     (void)pthread_mutex_lock(&executor->lock);

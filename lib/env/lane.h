@@ -23,8 +23,6 @@ coord_status coordi_executor_create(coord_loop *loop, coord_executor kind,
  * and their last job has returned. Never waits. Takes NULL. */
 void coordi_executor_destroy(coordi_executor *executor);
 
-coord_executor coordi_executor_kind_of(const coordi_executor *executor);
-
 /* Any lane that was opened has a thread: what can fail, fails here. */
 coord_status coordi_lane_open(coordi_executor *executor, coordi_lane **ret,
                               coord_error *err);

@@ -77,8 +77,7 @@ int coordi_real_rewatch(coordi_real_loop *loop, int fd, uint32_t events,
                         coordi_watch *watch);
 void coordi_real_unwatch(coordi_real_loop *loop, int fd, const coordi_watch *watch);
 
-/* ---- waiting threads drive host-driven loops (real_loop.c for real_thread.c)
- * ------------ */
+/* ---- waiting threads drive host-driven loops (real_loop.c for real_thread.c) ---- */
 
 /* Under loop->lock, and nobody drives: one turn as the loop thread, `wait_ms` long at
  * most. Lets go of the lock meanwhile. */

@@ -36,13 +36,17 @@ static int listen_on(const struct addrinfo *where, int *ret_errno)
 
 static uint16_t port_of(int fd)
 {
-    struct sockaddr_storage local = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } local = {.v6 = {0}};
     socklen_t len = sizeof local;
-    if (getsockname(fd, (struct sockaddr *)&local, &len) != 0) {
+    if (getsockname(fd, &local.any, &len) != 0) {
         return 0;
     }
-    return ntohs(local.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&local)->sin6_port
-                                             : ((struct sockaddr_in *)&local)->sin_port);
+    return ntohs(local.any.sa_family == AF_INET6 ? local.v6.sin6_port
+                                                 : local.v4.sin_port);
 }
 
 /* All interfaces: IPv6, which takes IPv4 too, or IPv4 alone where there is no IPv6. */
@@ -82,7 +86,7 @@ coord_status coordi_listen(const char *host, uint16_t port, int *ret_fd,
         struct addrinfo *list = NULL;
         const int code = getaddrinfo(host, service, &hints, &list);
         if (code != 0) {
-            return coordi_fail(err, COORD_ERR_NETWORK, "listen on %s: %s", where,
+            return coordi_fail(err, COORD_ERR_IO, "listen on %s: %s", where,
                                gai_strerror(code));
         }
         for (struct addrinfo *at = list; at != NULL && fd < 0; at = at->ai_next) {
@@ -91,11 +95,7 @@ coord_status coordi_listen(const char *host, uint16_t port, int *ret_fd,
         freeaddrinfo(list);
     }
     if (fd < 0) {
-        (void)coordi_fail_errno(err, os_errno, "listen on %s", where);
-        if (err != NULL) {
-            err->status = COORD_ERR_NETWORK;
-        }
-        return COORD_ERR_NETWORK;
+        return coordi_fail_errno(err, os_errno, "listen on %s", where);
     }
     *ret_fd = fd;
     *ret_port = port_of(fd);

@@ -29,6 +29,7 @@ void bench_record(bench_histogram *h, int64_t ns);
 double bench_percentile(const bench_histogram *h, double share); /* in microseconds */
 
 int64_t bench_now_ns(void);
+void bench_wait(double seconds);
 double bench_cpu_s(void);                /* of this process */
 double bench_cpu_of_s(long pid);         /* of another */
 double bench_rss_kb(long pid);           /* resident memory */

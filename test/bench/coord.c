@@ -151,23 +151,18 @@ static void connect_all(rig *r, coord_master *master, char *ports)
     }
 }
 
-static void pause_s(double seconds)
-{
-    (void)usleep((useconds_t)(seconds * 1e6));
-}
-
 static void measure(rig *r, double seconds, const bench_child *child, bench_result *ret)
 {
     atomic_store(&r->under_way, r->count);
     for (size_t i = 0; i < r->count; i++) {
         begin(&r->trips[i]);
     }
-    pause_s(seconds / 4);
+    bench_wait(seconds / 4);
     double cpu = bench_cpu_s();
     double worker_cpu = bench_cpu_of_s(child->pid);
     int64_t from = bench_now_ns();
     atomic_store(&r->phase, 1);
-    pause_s(seconds);
+    bench_wait(seconds);
     double trips = (double)atomic_load(&r->done);
     double took = (double)(bench_now_ns() - from) * 1e-9;
     ret->trips_per_s = trips / took;
@@ -176,7 +171,7 @@ static void measure(rig *r, double seconds, const bench_child *child, bench_resu
     ret->worker_rss_kb = bench_rss_kb(child->pid) / (double)r->count;
     atomic_store(&r->phase, 2);
     while (atomic_load(&r->under_way) > 0) {
-        pause_s(0.001);
+        bench_wait(0.001);
     }
 }
 

@@ -125,7 +125,7 @@ static bool await_port(int port)
         if (there) {
             return true;
         }
-        (void)usleep(20000);
+        bench_wait(0.02);
     }
     return false;
 }
@@ -140,13 +140,13 @@ static void measure(client *clients, size_t count, double seconds, const bench_c
         clients[i].done = &done;
         (void)pthread_create(&clients[i].thread, NULL, drive, &clients[i]);
     }
-    (void)usleep((useconds_t)(seconds / 4 * 1e6));
+    bench_wait(seconds / 4);
     double cpu = bench_cpu_s();
     double worker_cpu = bench_cpu_of_s(workers->pid);
     double broker_cpu = bench_cpu_of_s(broker->pid);
     int64_t from = bench_now_ns();
     atomic_store(&phase, 1);
-    (void)usleep((useconds_t)(seconds * 1e6));
+    bench_wait(seconds);
     double trips = (double)atomic_load(&done);
     ret->trips_per_s = trips / ((double)(bench_now_ns() - from) * 1e-9);
     ret->master_cpu_us = (bench_cpu_s() - cpu) / trips * 1e6;

@@ -63,6 +63,11 @@ int64_t bench_now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+void bench_wait(double seconds)
+{
+    (void)poll(NULL, 0, (int)(seconds * 1000.0));
+}
+
 double bench_cpu_s(void)
 {
     struct timespec t;

@@ -34,7 +34,7 @@ typedef struct rig {
     printed manual; /* what the header of the example says */
 } rig;
 
-/* ---- what was printed -------------------------------------------------------------- */
+/* ---- what was printed ---- */
 
 /* Takes the member as text; "" when it is not there. */
 static void read_member(const json_t *line, const char *name, char *out, size_t size)
@@ -113,7 +113,7 @@ static void assert_in(const char *text, const char *part)
     }
 }
 
-/* ---- processes --------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 static int setup(void **state)
 {
@@ -209,7 +209,7 @@ static void assert_runs(rig *r, int status)
     }
 }
 
-/* ---- runs -------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 static void two_collectors_and_a_learner_work_to_the_end(void **state)
 {
@@ -329,7 +329,7 @@ static void payload_reaches_the_worker_byte_for_byte(void **state)
     assert_in(line, "\"buffer_id\":null,\"data_id\":\"t-1\"");
 }
 
-/* ---- ends -------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 static void a_bad_configuration_is_refused_with_its_path(void **state)
 {
@@ -496,7 +496,7 @@ static void the_task_of_a_killed_worker_fails_within_the_tolerance(void **state)
     assert_null(find(&r->run, "task_fail", NULL, 1));
 }
 
-/* ---- the worker alone -------------------------------------------------------------- */
+/* ---- the worker alone ---- */
 
 static void a_worker_refuses_bad_arguments(void **state)
 {

@@ -242,8 +242,8 @@ static void a_foreign_worker_that_was_silent_is_taken_back(void **state)
     static cluster k;
     (void)state;
     cluster_init(&k, 12, 1, 1);
-    coord_sim_set_foreign(k.sim, k.workers[0].loop, true);
-    coord_sim_set_foreign(k.sim, k.workers[1].loop, true);
+    cluster_set_foreign(&k, "c0");
+    cluster_set_foreign(&k, "l0");
     cluster_start(&k, "");
     for (int i = 0; i < 2; i++) {
         coord_sim_pause(k.sim, k.workers[i].loop, true);

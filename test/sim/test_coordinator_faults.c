@@ -3,6 +3,7 @@
  *
  * SEED=n runs that seed of the random stories alone; with TRACE=1 it prints all that
  * happens. SEEDS=n runs the first n, instead of 200. */
+#include "base/alloc.h"
 #include "support/cluster.h"
 
 #include <errno.h>
@@ -314,6 +315,114 @@ static void the_coordinator_can_be_destroyed_in_every_state(void **state)
     }
 }
 
+/* ---- no memory ---- */
+
+typedef struct shortage {
+    int left; /* allocations that still work */
+    bool hit;
+} shortage;
+
+static bool run_out(void *user)
+{
+    shortage *m = user;
+    m->hit = m->hit || m->left == 0;
+    return m->left-- == 0;
+}
+
+static bool posted(cluster *k, coord_role role, const char *id)
+{
+    coord_error err;
+    coord_text task = cluster_task(id);
+    coord_status rc = role == COORD_COLLECTOR
+                          ? comm_coordinator_post_collector_task(k->c, task, &err)
+                          : comm_coordinator_post_learner_task(k->c, task, &err);
+    if (rc != COORD_OK && rc != COORD_ERR_NOMEM) {
+        fail_msg("post: %d %s", (int)rc, err.text);
+    }
+    return rc == COORD_OK;
+}
+
+static bool have_ended(void *user)
+{
+    cluster *k = user;
+    return cluster_ends(k, "c") == 1 && cluster_ends(k, "l") == 1;
+}
+
+/* Whichever single allocation fails while tasks run: each still has one end, and all
+ * workers are free again (G8). */
+static void any_allocation_may_fail_while_tasks_run(void **state)
+{
+    static cluster k;
+    shortage m = {.hit = true};
+    (void)state;
+    for (int n = 0; m.hit; n++) {
+        m = (shortage){.left = n};
+        cluster_init(&k, 1, 1, 1);
+        k.data_in_buffer = 1;
+        cluster_start(&k, "");
+        coordi_alloc_set_fault(run_out, &m);
+        int begun = posted(&k, COORD_COLLECTOR, "c") + posted(&k, COORD_LEARNER, "l");
+        (void)(coord_sim_run_until(k.sim, 10000, have_ended, &k, NULL) == COORD_OK);
+        coordi_alloc_set_fault(NULL, NULL);
+        assert_int_equal(comm_coordinator_wait(k.c, 200000, NULL), COORD_OK);
+        assert_int_equal(cluster_ends(&k, NULL), begun);
+        if (!cluster_await_worker(&k, "c0", "free", 120000) ||
+            !cluster_await_worker(&k, "l0", "free", 120000)) {
+            fail_msg("allocation %d: workers are %s and %s", n,
+                     cluster_worker_state(&k, "c0"), cluster_worker_state(&k, "l0"));
+        }
+        cluster_check(&k);
+        cluster_done(&k);
+    }
+}
+
+static void any_allocation_may_fail_while_it_starts(void **state)
+{
+    static cluster k;
+    shortage m = {.hit = true};
+    coord_error err;
+    (void)state;
+    for (int n = 0; m.hit; n++) {
+        m = (shortage){.left = n};
+        cluster_init(&k, 1, 1, 1);
+        cluster_create(&k, "");
+        coordi_alloc_set_fault(run_out, &m);
+        coord_status rc = comm_coordinator_start(k.c, &err);
+        coordi_alloc_set_fault(NULL, NULL);
+        if (rc == COORD_ERR_NOMEM) {
+            rc = comm_coordinator_start(k.c, &err);
+        }
+        assert_int_equal(rc, COORD_OK);
+        cluster_post(&k, COORD_COLLECTOR, "c");
+        assert_int_equal(comm_coordinator_wait(k.c, 60000, NULL), COORD_OK);
+        assert_int_equal(cluster_count(&k, "finish", "c"), 1);
+        cluster_done(&k);
+    }
+}
+
+static void any_allocation_may_fail_while_it_closes(void **state)
+{
+    static cluster k;
+    shortage m = {.hit = true};
+    coord_error err;
+    (void)state;
+    for (int n = 0; m.hit; n++) {
+        m = (shortage){.left = n};
+        cluster_init(&k, 1, 2, 0);
+        k.workers[0].work_ms = 500;
+        cluster_start(&k, "");
+        cluster_post(&k, COORD_COLLECTOR, "c");
+        cluster_run(&k, 100);
+        coordi_alloc_set_fault(run_out, &m);
+        coord_status rc = cluster_close(&k, &err);
+        coordi_alloc_set_fault(NULL, NULL);
+        assert_true(rc == COORD_OK || rc == COORD_ERR_NOMEM);
+        assert_int_equal(cluster_close(&k, &err), COORD_OK);
+        assert_int_equal(cluster_ends(&k, "c"), 1);
+        cluster_done(&k);
+    }
+}
+
 /* ---- random stories ---- */
 
 static uint64_t seed_under_way;
@@ -438,7 +547,16 @@ static void tell(uint64_t seed)
     coord_sim_link rough;
     memset(&s, 0, sizeof s);
     chance = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    cluster_init(&s.k, seed, 2, 1);
+    coord_sim_options world;
+    coord_sim_options_init(&world, sizeof world);
+    world.seed = seed;
+    world.yield_chance = (double)draw(3) * 0.05;
+    cluster_init_in(&s.k, world, 2, 1);
+    for (int i = 0; i < s.k.worker_count; i++) {
+        if (draw(3) == 0) {
+            cluster_set_foreign(&s.k, s.k.workers[i].id);
+        }
+    }
     s.k.data_in_buffer = 1;
     s.k.callback_ms = (int64_t)draw(3) * 40;
     for (int i = 0; i < s.k.worker_count; i++) {
@@ -522,6 +640,9 @@ int main(void)
         cmocka_unit_test(the_coordinator_can_be_closed_in_every_state),
         cmocka_unit_test(the_coordinator_closes_in_time_whatever_its_worker_does),
         cmocka_unit_test(the_coordinator_can_be_destroyed_in_every_state),
+        cmocka_unit_test(any_allocation_may_fail_while_tasks_run),
+        cmocka_unit_test(any_allocation_may_fail_while_it_starts),
+        cmocka_unit_test(any_allocation_may_fail_while_it_closes),
         cmocka_unit_test_teardown(random_stories_end_well, name_the_seed),
     };
     return cmocka_run_group_tests_name("coordinator faults", tests, NULL, NULL);

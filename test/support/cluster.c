@@ -271,6 +271,7 @@ static void listen_on_loop(cluster_worker *w)
 static void bring_up(cluster *k, cluster_worker *w)
 {
     assert_int_equal(coord_sim_loop(k->sim, w->host, &w->loop, NULL), COORD_OK);
+    coord_sim_set_foreign(k->sim, w->loop, w->foreign);
     listen_on_loop(w);
 }
 
@@ -294,10 +295,15 @@ static void trace(const char *line, void *user)
 
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners)
 {
-    memset(k, 0, sizeof *k);
     coord_sim_options o;
     coord_sim_options_init(&o, sizeof o);
     o.seed = seed;
+    cluster_init_in(k, o, collectors, learners);
+}
+
+void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learners)
+{
+    memset(k, 0, sizeof *k);
     o.trace = getenv("TRACE") == NULL ? NULL : trace;
     assert_int_equal(coord_sim_create(&o, &k->sim, NULL), COORD_OK);
     assert_int_equal(coord_sim_loop(k->sim, "10.0.0.1", &k->loop, NULL), COORD_OK);
@@ -423,6 +429,13 @@ cluster_worker *cluster_find(cluster *k, const char *id)
     }
     fail_msg("no worker %s", id);
     return NULL;
+}
+
+void cluster_set_foreign(cluster *k, const char *id)
+{
+    cluster_worker *w = cluster_find(k, id);
+    w->foreign = true;
+    coord_sim_set_foreign(k->sim, w->loop, true);
 }
 
 void cluster_crash(cluster *k, const char *id)

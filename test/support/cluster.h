@@ -25,6 +25,7 @@ typedef struct cluster_worker {
     int fail_learns;
     int fail_closes;
     bool no_resource;
+    bool foreign; /* is no libcoord, as far as others see; for cluster_revive(), too */
     int64_t work_ms;     /* each start, data, get_data, learn and close takes so long */
     int64_t resource_ms; /* each resource request */
 } cluster_worker;
@@ -61,6 +62,10 @@ typedef struct cluster {
 /* Makes the world and `collectors` + `learners` workers, "c0", "l0", ... with 3 samples and
  * 3 learns each. Asserts that it works. */
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners);
+/* The same in a world with these options. */
+void cluster_init_in(cluster *k, coord_sim_options options, int collectors, int learners);
+/* Makes a worker look as if it were a Python worker. */
+void cluster_set_foreign(cluster *k, const char *id);
 /* The world of cluster_init() has these links between all of its machines. */
 void cluster_link(cluster *k, const coord_sim_link *link);
 /* Creates the coordinator; `more` is further configuration, such as "\"port\": 0," or "". */

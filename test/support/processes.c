@@ -29,6 +29,7 @@ struct process {
     process *next; /* in the list of all */
     pid_t pid;
     int pid_fd;    /* readable once it has ended */
+    int input_fd;  /* our end of its stdin; -1: it has none */
     int output_fd; /* our end of its stdout */
     int errors_fd; /* a file without a name, which is its stderr */
     int status;    /* as process_wait() tells it; -1: not waited for */
@@ -42,7 +43,7 @@ struct process {
 
 static process *all;
 
-/* ---- starting ---------------------------------------------------------------------- */
+/* ---- starting ---- */
 
 const char *process_path(const char *program)
 {
@@ -60,12 +61,16 @@ const char *process_path(const char *program)
     return path;
 }
 
-static void spawn(process *p, const char *path, char **argv, int output)
+/* `input` -1: nothing to read. */
+static void spawn(process *p, const char *path, char **argv, int input, int output)
 {
     posix_spawn_file_actions_t actions;
     assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
-    assert_int_equal(
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0), 0);
+    int added =
+        input < 0
+            ? posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+            : posix_spawn_file_actions_adddup2(&actions, input, 0);
+    assert_int_equal(added, 0);
     assert_int_equal(posix_spawn_file_actions_adddup2(&actions, output, 1), 0);
     assert_int_equal(posix_spawn_file_actions_adddup2(&actions, p->errors_fd, 2), 0);
     int why = posix_spawn(&p->pid, path, &actions, NULL, argv, environ);
@@ -78,9 +83,10 @@ static void spawn(process *p, const char *path, char **argv, int output)
     assert_true(p->pid_fd >= 0);
 }
 
-process *process_start_path(const char *path, const char *const *args)
+static process *start(const char *path, const char *const *args, bool held)
 {
     char *argv[ARGS_MAX] = {(char *)path};
+    int input[2] = {-1, -1};
     int output[2];
     process *p = calloc(1, sizeof *p);
 
@@ -94,20 +100,45 @@ process *process_start_path(const char *path, const char *const *args)
     p->errors_fd = memfd_create("stderr", MFD_CLOEXEC);
     assert_true(p->errors_fd >= 0);
     assert_int_equal(pipe2(output, O_CLOEXEC), 0);
+    if (held) {
+        assert_int_equal(pipe2(input, O_CLOEXEC), 0);
+    }
+    p->input_fd = input[1];
     p->output_fd = output[0];
     p->next = all;
     all = p;
-    spawn(p, path, argv, output[1]);
+    spawn(p, path, argv, input[0], output[1]);
     (void)close(output[1]);
+    if (held) {
+        (void)close(input[0]);
+    }
     return p;
+}
+
+process *process_start_path(const char *path, const char *const *args)
+{
+    return start(path, args, false);
 }
 
 process *process_start(const char *program, const char *const *args)
 {
-    return process_start_path(process_path(program), args);
+    return start(process_path(program), args, false);
 }
 
-/* ---- waiting ----------------------------------------------------------------------- */
+process *process_start_held(const char *program, const char *const *args)
+{
+    return start(process_path(program), args, true);
+}
+
+void process_end_input(process *p)
+{
+    if (p->input_fd >= 0) {
+        (void)close(p->input_fd);
+        p->input_fd = -1;
+    }
+}
+
+/* ---- waiting ---- */
 
 static int64_t now_ms(void)
 {
@@ -148,7 +179,7 @@ void process_signal(process *p, int signal)
     assert_int_equal(kill(p->pid, signal), 0);
 }
 
-/* ---- reading ----------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void read_more(process *p)
 {
@@ -198,7 +229,7 @@ const char *process_errors(process *p)
     return p->errors;
 }
 
-/* ---- the end ----------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void end(process *p)
 {
@@ -209,6 +240,7 @@ static void end(process *p)
     if (p->pid_fd >= 0) {
         (void)close(p->pid_fd);
     }
+    process_end_input(p);
     (void)close(p->output_fd);
     (void)close(p->errors_fd);
     free(p->text);

@@ -12,6 +12,10 @@ typedef struct process process;
  * input is empty; its output and errors are read with the functions below. */
 process *process_start(const char *program, const char *const *args);
 
+/* The same, but its input stays open, and empty, until process_end_input() or its end. */
+process *process_start_held(const char *program, const char *const *args);
+void process_end_input(process *p);
+
 /* Starts the program at that path, the same otherwise. */
 process *process_start_path(const char *path, const char *const *args);
 

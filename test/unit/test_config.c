@@ -14,8 +14,7 @@
 #define YEAR_S "31622400"
 #define YEAR_MS 31622400000
 
-/* ---- the table
- * ------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 typedef enum kind {
     HOST,
@@ -109,8 +108,7 @@ static const char *string_at(const coordi_config *config, size_t at)
     return (const char *)config + at;
 }
 
-/* ---- helpers
- * --------------------------------------------------------------------------- */
+/* ---- helpers ---- */
 
 static bool countdown(void *user)
 {
@@ -162,8 +160,7 @@ static const char *what_it_takes(const key *k)
     }
 }
 
-/* ---- every key
- * ------------------------------------------------------------------------- */
+/* ---- every key ---- */
 
 static void the_help_has_one_line_for_every_key_of_this_test(void **state)
 {
@@ -453,8 +450,7 @@ static void what_is_no_json_object_is_wrong(void **state)
     }
 }
 
-/* ---- one kind each
- * --------------------------------------------------------------------- */
+/* ---- one kind each ---- */
 
 static void seconds_have_fractions(void **state)
 {
@@ -587,8 +583,7 @@ static void a_host_has_at_most_255_bytes(void **state)
     config_wrong(with("\"insecure\": true, ", "host", value), COORD_ERR_CONFIG, text);
 }
 
-/* ---- keys together
- * --------------------------------------------------------------------- */
+/* ---- keys together ---- */
 
 static void listening_beyond_loopback_has_to_be_asked_for(void **state)
 {
@@ -648,8 +643,7 @@ static void as_much_may_be_in_flight_as_one_body_has(void **state)
                  "268435456");
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 /* As the documentation shows it. */
 static const char WHOLE[] =

@@ -156,8 +156,7 @@ static void await_calls(rig *r, int count)
     }
 }
 
-/* ---- what a call says
- * -------------------------------------------------------------------- */
+/* ---- what a call says ---- */
 
 static void a_call_carries_all_that_was_asked(void **state)
 {
@@ -279,8 +278,7 @@ static void what_is_not_http_never_reaches_the_owner(void **state)
     rig_close(&r);
 }
 
-/* ---- later
- * ------------------------------------------------------------------------------- */
+/* ---- later ---- */
 
 static void an_answer_may_come_later(void **state)
 {
@@ -414,8 +412,7 @@ static void an_answer_given_before_destroy_still_goes_out(void **state)
     rig_close(&r);
 }
 
-/* ---- limits
- * ------------------------------------------------------------------------------ */
+/* ---- limits ---- */
 
 static void send_upload(int fd, size_t len, bool chunked, size_t send)
 {
@@ -526,8 +523,7 @@ static void a_server_goes_with_uploads_unread_and_half_read(void **state)
     rig_close(&r);
 }
 
-/* ---- listening
- * --------------------------------------------------------------------------- */
+/* ---- listening ---- */
 
 static void create_second(void *arg)
 {
@@ -537,7 +533,7 @@ static void create_second(void *arg)
     spec.port = r->port;
     coord_error err;
     assert_int_equal(r->env.loop->env->server_create(r->env.loop, &spec, &second, &err),
-                     COORD_ERR_NETWORK);
+                     COORD_ERR_IO);
     char where[64];
     (void)snprintf(where, sizeof where, "127.0.0.1:%u", (unsigned)r->port);
     assert_non_null(strstr(err.text, where));
@@ -546,7 +542,7 @@ static void create_second(void *arg)
     spec.host = "192.0.2.1"; /* nobody's */
     spec.port = 0;
     assert_int_equal(r->env.loop->env->server_create(r->env.loop, &spec, &second, &err),
-                     COORD_ERR_NETWORK);
+                     COORD_ERR_IO);
     assert_non_null(strstr(err.text, "192.0.2.1"));
     r->env.loop->env->server_destroy(NULL);
 }
@@ -720,8 +716,7 @@ static void serving_survives_every_failed_allocation(void **state)
     rig_close(&r);
 }
 
-/* ---- a host that drives the loop itself, and has SIGPIPE at its default
- * --------------------- */
+/* ---- a host that drives the loop itself, and has SIGPIPE at its default ---- */
 
 static void a_client_that_resets_never_raises_sigpipe(void **state)
 {

@@ -73,8 +73,7 @@ static const char *numbered(int i)
     return id;
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 static void roles_have_names(void **state)
 {
@@ -165,8 +164,7 @@ static void an_id_of_255_bytes_is_fine(void **state)
     coord_resource_manager_destroy(m);
 }
 
-/* ---- bookkeeping
- * ----------------------------------------------------------------------- */
+/* ---- bookkeeping ---- */
 
 static void a_worker_is_assigned_once_until_it_comes_back(void **state)
 {
@@ -289,8 +287,7 @@ static void the_id_that_assign_gave_can_be_used_to_update_and_delete(void **stat
     coord_resource_manager_destroy(m);
 }
 
-/* ---- policies
- * -------------------------------------------------------------------------- */
+/* ---- policies ---- */
 
 static void random_uses_every_worker_and_evenly(void **state)
 {
@@ -481,8 +478,7 @@ static void a_policy_may_let_the_task_wait(void **state)
     coord_resource_manager_destroy(m);
 }
 
-/* ---- many
- * ------------------------------------------------------------------------------ */
+/* ---- many ---- */
 
 static void any_number_of_free_workers_is_shown(void **state)
 {
@@ -589,8 +585,7 @@ static void free_and_assigned_are_all_that_are_known_whatever_happens(void **sta
     }
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static void without_memory_nothing_is_created(void **state)
 {

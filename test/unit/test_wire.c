@@ -23,8 +23,7 @@ static void assert_text(coord_text got, const char *expected)
     }
 }
 
-/* ---- answers
- * --------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 typedef struct row {
     coordi_say say;
@@ -193,8 +192,7 @@ static void an_answer_takes_a_message_and_data(void **state)
     coordi_free(body);
 }
 
-/* ---- reading answers
- * ------------------------------------------------------------------- */
+/* ---- reading answers ---- */
 
 static coord_status read_answer(int http, const char *body, coordi_answer *got,
                                 coord_error *err)
@@ -436,8 +434,7 @@ static void nobody_has_to_want_the_detail(void **state)
                      COORD_ERR_REFUSED);
 }
 
-/* ---- checks before the body
- * ------------------------------------------------------------ */
+/* ---- checks before the body ---- */
 
 static void the_channel_is_read_as_python_writes_it(void **state)
 {

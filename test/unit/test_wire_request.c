@@ -30,8 +30,7 @@ static void assert_text(coord_text got, const char *expected)
     }
 }
 
-/* ---- requests: built
- * ------------------------------------------------------------------- */
+/* ---- requests: built ---- */
 
 static void assert_built(char *got, size_t len, const char *expected)
 {
@@ -162,8 +161,7 @@ static void without_memory_nothing_is_built(void **state)
     }
 }
 
-/* ---- requests: read
- * -------------------------------------------------------------------- */
+/* ---- requests: read ---- */
 
 typedef coordi_say reader(coord_text body, coordi_message *ret, char *why,
                           size_t why_size);
@@ -465,8 +463,7 @@ static void what_is_built_reads_back(void **state)
     }
 }
 
-/* ---- ids
- * ------------------------------------------------------------------------------- */
+/* ---- ids ---- */
 
 static void an_id_is_a_string_that_python_takes_for_a_uuid(void **state)
 {
