@@ -85,12 +85,14 @@ BLAS_LIBS   = $(call pkg,BLAS_LIBS,--libs openblas)
 
 # Extras of one example folder (CFLAGS_folder, LIBS_folder) or of one test program
 # (LIBS_test_name, and EXTRA_test_name for objects and archives).
-CFLAGS_cartpole         = $(BLAS_CFLAGS)
-LIBS_cartpole           = $(BLAS_LIBS) -lm
-LIBS_test_cartpole      = $(BLAS_LIBS)
-EXTRA_test_cartpole     = $(BUILD)/examples/cartpole.a
-LIBS_test_cartpole_run  = $(BLAS_LIBS)
-EXTRA_test_cartpole_run = $(BUILD)/examples/cartpole.a
+CFLAGS_cartpole          = $(BLAS_CFLAGS)
+LIBS_cartpole            = $(BLAS_LIBS) -lm
+LIBS_test_cartpole       = $(BLAS_LIBS)
+LIBS_test_cartpole_host  = $(BLAS_LIBS)
+LIBS_test_cartpole_run   = $(BLAS_LIBS)
+EXTRA_test_cartpole      = $(BUILD)/examples/cartpole.a
+EXTRA_test_cartpole_host = $(BUILD)/examples/cartpole.a
+EXTRA_test_cartpole_run  = $(BUILD)/examples/cartpole.a
 
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \

@@ -4,8 +4,8 @@
  *
  * prints "PORT SELF_TOKEN TASK_ID" and serves until its standard input closes. Its own
  * token is known inside the process alone, so this looks into the objects. */
-#include "coord.h"
 #include "codec/json.h"
+#include "coord.h"
 #include "env/op.h"
 #include "interaction/master.h"
 #include "interaction/slave.h"
@@ -42,8 +42,9 @@ static coord_status refuse_if_asked(coord_slave *slave, coord_text data, coord_o
     if (!coordi_json_truth(refuse)) {
         return COORD_OK;
     }
-    return coord_out_printf(out, NULL, "{\"why\": \"no\"}") == COORD_OK ? COORD_ERR_REFUSED
-                                                                        : COORD_ERR_NOMEM;
+    return coord_out_printf(out, NULL, "{\"why\": \"no\"}") == COORD_OK
+               ? COORD_ERR_REFUSED
+               : COORD_ERR_NOMEM;
 }
 
 /* {"sleep": s} works so long; it answers {"ok": 1} always. */

@@ -46,7 +46,7 @@ coord_status checkpoint_read(const char *folder, int64_t *version, int64_t *env_
 {
     char path[PATH_SIZE];
     char buffer[CHECKPOINT_MAX];
-    coord_text text;
+    coord_text text = {NULL, 0};
     json_t *tree = NULL;
 
     coord_status rc = path_make(path, err, "%s/" CHECKPOINT_NAME, folder);

@@ -49,6 +49,8 @@ bool host_end_locked(host *h, host_state state)
     return true;
 }
 
+static void fail_with(host *h, const char *format, va_list args) COORD_PRINTF(2, 0);
+
 static void fail_with(host *h, const char *format, va_list args)
 {
     if (host_end_locked(h, HOST_FAILED)) {

@@ -52,7 +52,7 @@ void host_begin(host *h, CommCoordinator *c);
 void host_worker_ended(host *h, coord_role role, const char *name, const char *how);
 
 /* Ends the run as failed, unless it has an end already. */
-void host_fail(host *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void host_fail(host *h, const char *format, ...) COORD_PRINTF(2, 3);
 
 /* From here on nothing new begins, and failing tasks are no news. */
 void host_stop(host *h);

@@ -32,8 +32,7 @@ struct host {
 };
 
 /* The same as host_fail() under the lock. */
-void host_fail_locked(host *h, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void host_fail_locked(host *h, const char *format, ...) COORD_PRINTF(2, 3);
 
 /* Ends the run; under the lock. False: it has ended before. */
 bool host_end_locked(host *h, host_state state);

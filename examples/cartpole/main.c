@@ -4,16 +4,12 @@
  *
  *     make run [SEED=1] [COLLECTORS=2]
  *
- * or build/examples/cartpole; --help tells the options and the exit status. Where to read
- * what:
- *
- *     main.c, settings.c        a run from its beginning to its end
- *     team.c                    worker processes, through coord_launcher
- *     host*.c                   what the coordinator asks: who does what next
- *     exam.c, buffer.c          when it is solved; experience on its way
- *     main_collector.c, main_learner.c, job.c, serve.c   the workers
- *     files.c, checkpoint.c     what they hand to each other
- *     ppo.c, rollout.c, ...     the algorithm, which knows nothing of all this
+ * or build/examples/cartpole; --help tells the options and the exit status. Here stands a
+ * run from its beginning to its end. Of the other files, host*.c answer what the
+ * coordinator asks (who does what next) with exam.c (is it solved?) and buffer.c
+ * (experience on its way); team.c starts the workers, which are main_collector.c and
+ * main_learner.c; files.c is what they hand to each other; ppo.c, rollout.c and what they
+ * use are the algorithm, which knows nothing of all this.
  *
  * A seed settles the first weights, all games and all random choices of the learner.
  * Which version of the policy plays which piece of a game, and which of them is

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,22 +123,27 @@ coord_status run_folder_create(const settings *set, run_folder *ret, coord_error
 
 /* ---- tidying up ---- */
 
+/* The version in a name such as policy-12.safetensors; -1: it is no such name. */
+static int64_t version_in(const char *name, const char *prefix)
+{
+    char *end = NULL;
+    const size_t len = strlen(prefix);
+    if (strncmp(name, prefix, len) != 0 || name[len] < '0' || name[len] > '9') {
+        return -1;
+    }
+    int64_t version = strtoll(name + len, &end, 10);
+    return strcmp(end, ".safetensors") == 0 ? version : -1;
+}
+
 /* Does a file have to go, now that `newest` is the version to keep? */
 static bool is_left_over(const char *name, int64_t newest)
 {
-    int64_t version;
-    int end = 0;
     const char *suffix = strrchr(name, '.');
     if (suffix != NULL && strcmp(suffix, ".tmp") == 0) {
         return true; /* its writer was killed */
     }
-    if (sscanf(name, "policy-%" SCNd64 ".safetensors%n", &version, &end) == 1 &&
-        end > 0) {
-        return version > newest;
-    }
-    end = 0;
-    return sscanf(name, "learner-%" SCNd64 ".safetensors%n", &version, &end) == 1 &&
-           end > 0 && version != newest;
+    const int64_t learner = version_in(name, "learner-");
+    return version_in(name, "policy-") > newest || (learner >= 0 && learner != newest);
 }
 
 /* Removes the files of a folder that are left over; all of them if `newest` is NULL. */

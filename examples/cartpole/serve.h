@@ -17,7 +17,7 @@ int serve_init(int argc, char **argv);
 void serve_options(coord_slave_options *ret);
 
 /* Prints "listening on HOST:PORT" and works until a signal comes. Returns the exit
- * status. */
+ * status, unless a step takes too long to wait for: then the process ends in here. */
 int serve(const char *program, coord_slave *slave);
 
 #endif

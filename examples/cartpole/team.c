@@ -18,7 +18,7 @@ typedef struct member {
     team *team;
     coord_role role;
     char name[32];
-    unsigned port; /* 0: not known yet */
+    int port; /* 0: not known yet */
 } member;
 
 struct team {
@@ -32,7 +32,7 @@ struct team {
 
 /* ---- what they say ---- */
 
-static void on_listening(member *m, unsigned port)
+static void on_listening(member *m, int port)
 {
     team *t = m->team;
     (void)pthread_mutex_lock(&t->lock);
@@ -47,11 +47,11 @@ static void on_listening(member *m, unsigned port)
 
 static void on_line(coord_launcher *launcher, const coord_launcher_line *line, void *user)
 {
-    unsigned port;
+    static const char LISTENING[] = "listening on 127.0.0.1:";
+    const size_t len = sizeof LISTENING - 1;
     (void)launcher;
-    if (line->stream == 1 &&
-        sscanf(line->text.ptr, "listening on 127.0.0.1:%5u", &port) == 1) {
-        on_listening(user, port);
+    if (line->stream == 1 && strncmp(line->text.ptr, LISTENING, len) == 0) {
+        on_listening(user, (int)strtol(line->text.ptr + len, NULL, 10));
     } else {
         screen_note("%s", line->prefixed.ptr);
     }
@@ -158,7 +158,7 @@ coord_status team_config(team *t, char **ret, coord_error *err)
         const member *m = &t->members[i];
         failed |= json_object_set_new(
             m->role == COORD_COLLECTOR ? collectors : learners, m->name,
-            json_pack("[s, s, i]", m->name, "127.0.0.1", (int)m->port));
+            json_pack("[s, s, i]", m->name, "127.0.0.1", m->port));
     }
     (void)pthread_mutex_unlock(&t->lock);
     /* Whoever dies is missed soon, and close does not keep the user waiting. */

@@ -72,6 +72,7 @@ static const coordi_rule RULES[COORDI_STATE_COUNT][COORDI_EVENT_COUNT] = {
     [S(CLOSING)] =
         {
             [COORDI_EVENT_CLOSED] = {S(RELEASING), coordi_run_release},
+            [COORDI_EVENT_BROKEN] = {S(RELEASING), coordi_run_release}, /* not even sent */
             [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
             [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
         },

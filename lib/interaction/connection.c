@@ -52,11 +52,12 @@ coord_status coordi_connection_create(coord_master *master,
                            "connection: id must have 1 to 255 bytes, has %zu", id_len);
     }
     if (host_len == 0 || host_len >= COORDI_HOST_SIZE || options->port == 0) {
-        return coordi_fail(err, COORD_ERR_ARG,
-                           "connection '%s': needs a host of 1 to 255 bytes and a port, got "
-                           "\"%s\" and %u",
-                           options->id, options->host == NULL ? "" : options->host,
-                           (unsigned)options->port);
+        return coordi_fail(
+            err, COORD_ERR_ARG,
+            "connection '%s': needs a host of 1 to 255 bytes and a port, got "
+            "\"%s\" and %u",
+            options->id, options->host == NULL ? "" : options->host,
+            (unsigned)options->port);
     }
     coord_connection *c = coordi_zalloc(sizeof *c);
     if (c == NULL) {
@@ -289,23 +290,28 @@ static bool start_undo(coord_connection *c, const char *token, coordi_undo_fn *d
                              NULL) == COORD_OK;
 }
 
-static void on_old_token_undone(bool was_ours, void *arg);
+static void on_old_token_undone(coordi_undone how, void *arg);
 
 static bool undo_next_old_token(coord_connection *c)
 {
     enum { TRIES = 4 }; /* each costs a request, and mostly the first is the one */
-    const char *old = c->old_tokens == TRIES
+    const char *old = c->old_tries++ == TRIES
                           ? NULL
-                          : coordi_master_old_token(c->master, c, c->old_tokens++);
+                          : coordi_master_old_token(c->master, c, c->old_skipped);
     return old != NULL && start_undo(c, old, on_old_token_undone);
 }
 
-static void on_old_token_undone(bool was_ours, void *arg)
+static void on_old_token_undone(coordi_undone how, void *arg)
 {
     coord_connection *c = arg;
     c->undo = NULL;
-    c->undone = was_ours;
-    if (was_ours) {
+    c->undone = how == COORDI_UNDONE_YES;
+    if (how == COORDI_UNDONE_NO) {
+        coordi_master_forget_token(c->master, c, c->old_skipped);
+    } else {
+        c->old_skipped++;
+    }
+    if (c->undone) {
         send_connect(c);
     } else if (!undo_next_old_token(c)) {
         coord_error why = c->end;
@@ -313,16 +319,17 @@ static void on_old_token_undone(bool was_ours, void *arg)
     }
 }
 
-static void on_own_token_undone(bool was_ours, void *arg)
+static void on_own_token_undone(coordi_undone how, void *arg)
 {
     coord_connection *c = arg;
     c->undo = NULL;
-    (void)was_ours; /* the next answer tells */
+    (void)how; /* the next answer tells */
     send_connect(c);
 }
 
-/* The slave says that it has a master. If that may be us, from an attempt whose answer got
- * lost or from a connection that we took for lost, take that one back and try again. */
+/* The slave says that it has a master. If that may be us, from an attempt whose answer
+ * got lost or from a connection that we took for lost, take that one back and try again.
+ */
 static bool undo_and_try_again(coord_connection *c, const coordi_outcome *outcome)
 {
     if (c->undone || outcome->status != COORD_ERR_REFUSED ||
@@ -337,12 +344,12 @@ static bool undo_and_try_again(coord_connection *c, const coordi_outcome *outcom
     return undo_next_old_token(c);
 }
 
-static void on_taken_back(bool was_ours, void *arg)
+static void on_taken_back(coordi_undone how, void *arg)
 {
     coord_connection *c = arg;
     coord_error why = c->end;
     c->undo = NULL;
-    c->sent = c->sent && !was_ours;
+    c->sent = c->sent && how == COORDI_UNDONE_UNKNOWN;
     connect_failed(c, &why, NO_DATA);
 }
 
@@ -358,8 +365,9 @@ void coordi_connection_abort(coord_connection *c)
     coordi_undo_cancel(c->undo);
     c->undo = NULL;
     c->aborted = true;
-    (void)coordi_fail(&c->end, COORD_ERR_CLOSED, "connection '%s': disconnected while it "
-                                                 "was connecting",
+    (void)coordi_fail(&c->end, COORD_ERR_CLOSED,
+                      "connection '%s': disconnected while it "
+                      "was connecting",
                       c->id);
     if (!under_way || !start_undo(c, c->token, on_taken_back)) {
         coord_error why = c->end;
@@ -450,10 +458,9 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
                                        coord_error *err)
 {
     if (c->state != COORDI_CONNECTION_IDLE) {
-        return coordi_fail(err,
-                           c->state == COORDI_CONNECTION_LOST ? COORD_ERR_LOST
-                                                              : COORD_ERR_STATE,
-                           "connection '%s': can connect once only", c->id);
+        return coordi_fail(
+            err, c->state == COORDI_CONNECTION_LOST ? COORD_ERR_LOST : COORD_ERR_STATE,
+            "connection '%s': can connect once only", c->id);
     }
     if (c->master->closing) {
         return coordi_fail(err, COORD_ERR_STATE, "connection '%s': the master is closed",
@@ -484,7 +491,8 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
     c->undone = false;
     c->own_undone = false;
     c->aborted = false;
-    c->old_tokens = 0;
+    c->old_tries = 0;
+    c->old_skipped = 0;
     c->done = done;
     c->done_arg = arg;
     c->state = COORDI_CONNECTION_CONNECTING;
@@ -526,10 +534,9 @@ coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
                                           coord_error *err)
 {
     if (c->state != COORDI_CONNECTION_CONNECTED) {
-        return coordi_fail(err,
-                           c->state == COORDI_CONNECTION_LOST ? COORD_ERR_LOST
-                                                              : COORD_ERR_STATE,
-                           "connection '%s': is not connected", c->id);
+        return coordi_fail(
+            err, c->state == COORDI_CONNECTION_LOST ? COORD_ERR_LOST : COORD_ERR_STATE,
+            "connection '%s': is not connected", c->id);
     }
     char what[160];
     (void)snprintf(what, sizeof what, "disconnect from '%.100s'", c->id);

@@ -1,8 +1,8 @@
 /* A connection as the layers above see it. See coord/connection.h for its public face.
  *
  *   IDLE -> CONNECTING -> CONNECTED -> DISCONNECTING -> ENDED
- *   CONNECTING falls back to IDLE when it fails, DISCONNECTING to CONNECTED when the slave
- *   refuses. From every state a drop leads to ENDED, and loss from CONNECTED or
+ *   CONNECTING falls back to IDLE when it fails, DISCONNECTING to CONNECTED when the
+ * slave refuses. From every state a drop leads to ENDED, and loss from CONNECTED or
  *   DISCONNECTING to LOST. ENDED and LOST are final. */
 #ifndef COORDI_INTERACTION_CONNECTION_H
 #define COORDI_INTERACTION_CONNECTION_H
@@ -47,7 +47,7 @@ struct coord_connection {
     char id[COORD_ID_SIZE];
     char key[COORDI_KEY_SIZE]; /* in the master's tables; the id, unless changed before it
                                 * connects (a coordinator's ids are unique per role) */
-    uint32_t connect_retries; /* the master's, unless changed */
+    uint32_t connect_retries;  /* the master's, unless changed */
     coordi_address address;
     char token[COORDI_TOKEN_SIZE]; /* ours, for this attempt alone */
     atomic_bool connected;
@@ -59,15 +59,16 @@ struct coord_connection {
     bool registered; /* token and id are in the master's tables */
     bool sent;       /* the slave may have heard of the token */
     bool was_connected;
-    bool undone;     /* an old connection of ours was taken back in this attempt */
-    bool own_undone; /* what may have come of this attempt was */
-    bool aborted;    /* a disconnect came while it was connecting */
-    size_t old_tokens; /* tried in this attempt */
+    bool undone;        /* an old connection of ours was taken back in this attempt */
+    bool own_undone;    /* what may have come of this attempt was */
+    bool aborted;       /* a disconnect came while it was connecting */
+    size_t old_tries;   /* of old tokens, in this attempt */
+    size_t old_skipped; /* ... of which the slave did not say whether it has them */
     coordi_http_peer *peer;
     coordi_exchange *exchange; /* connect or disconnect */
     coordi_undo *undo;
     coordi_timer begin; /* of a connect, so that no outcome comes from within its call */
-    char *greeting; /* data of the connect under way; owned */
+    char *greeting;     /* data of the connect under way; owned */
     size_t greeting_len;
     coordi_heartbeat beat;
     coordi_link tasks; /* live ones */
@@ -91,8 +92,8 @@ coord_status coordi_connection_create(coord_master *master,
                                       const coord_connection_options *options,
                                       coord_connection **ret, coord_error *err);
 
-/* Loop thread, all of these. `done` is called once, later; unless the call itself fails, or
- * the connection is dropped. */
+/* Loop thread, all of these. `done` is called once, later; unless the call itself fails,
+ * or the connection is dropped. */
 coord_status coordi_connection_connect(coord_connection *c, coord_text data,
                                        coordi_connection_done_fn *done, void *arg,
                                        coord_error *err);

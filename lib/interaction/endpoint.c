@@ -52,7 +52,7 @@ void coordi_endpoint_new_token(coord_loop *loop, char out[COORDI_TOKEN_SIZE])
 bool coordi_endpoint_token_is(const char *given, const char *own)
 {
     size_t len = strlen(own);
-    if (len == 0 || strlen(given) != len) {
+    if (strlen(given) != len) {
         return false;
     }
     unsigned char differ = 0;

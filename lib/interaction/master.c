@@ -21,14 +21,13 @@ static coord_status check_options(const coord_master_options *o, coord_error *er
     }
     if (o->heartbeat_tolerance_ms < 1 || o->heartbeat_check_ms < 1 ||
         o->request_timeout_ms < 1 || o->request_retry_wait_ms < 0) {
-        return coordi_fail(err, COORD_ERR_ARG,
-                           "master: heartbeat_tolerance_ms (%lld), heartbeat_check_ms "
-                           "(%lld) and request_timeout_ms (%lld) must be at least 1, "
-                           "request_retry_wait_ms (%lld) at least 0",
-                           (long long)o->heartbeat_tolerance_ms,
-                           (long long)o->heartbeat_check_ms,
-                           (long long)o->request_timeout_ms,
-                           (long long)o->request_retry_wait_ms);
+        return coordi_fail(
+            err, COORD_ERR_ARG,
+            "master: heartbeat_tolerance_ms (%lld), heartbeat_check_ms "
+            "(%lld) and request_timeout_ms (%lld) must be at least 1, "
+            "request_retry_wait_ms (%lld) at least 0",
+            (long long)o->heartbeat_tolerance_ms, (long long)o->heartbeat_check_ms,
+            (long long)o->request_timeout_ms, (long long)o->request_retry_wait_ms);
     }
     if (o->max_body_bytes == 0 || o->max_inflight_bytes < o->max_body_bytes) {
         return coordi_fail(err, COORD_ERR_ARG,
@@ -80,8 +79,8 @@ coord_status coordi_master_create(coord_loop *loop, const coord_master_options *
         .on_call = coordi_master_on_call,
         .arg = m,
     };
-    rc = coordi_executor_create(loop, options->executor,
-                                options->executor_threads, &m->executor, err);
+    rc = coordi_executor_create(loop, options->executor, options->executor_threads,
+                                &m->executor, err);
     if (rc == COORD_OK) {
         rc = loop->env->server_create(loop, &spec, &m->server, err);
     }
@@ -154,14 +153,14 @@ static void run_lost(coordi_heartbeat *beat, int64_t silent_ms)
 {
     coord_connection *c = COORDI_ITEM(beat, coord_connection, beat);
     coord_error why;
-    (void)coordi_fail(&why, COORD_ERR_LOST,
-                      "'%s': no heartbeat for %lld ms, tolerated are %lld", c->id,
-                      (long long)silent_ms,
-                      (long long)c->master->heartbeats.tolerance_ms);
+    (void)coordi_fail(
+        &why, COORD_ERR_LOST, "'%s': no heartbeat for %lld ms, tolerated are %lld", c->id,
+        (long long)silent_ms, (long long)c->master->heartbeats.tolerance_ms);
     coordi_connection_lose(c, &why);
 }
 
-coord_status coordi_master_register(coord_master *m, coord_connection *c, coord_error *err)
+coord_status coordi_master_register(coord_master *m, coord_connection *c,
+                                    coord_error *err)
 {
     if (coordi_map_get(&m->by_id, c->key) != NULL) {
         return coordi_fail(err, COORD_ERR_EXISTS,
@@ -210,21 +209,48 @@ void coordi_master_remember(coord_master *m, const coord_connection *c)
     m->ghost_count++;
 }
 
-/* Connections that were lost come before attempts of which nobody knows what they did. */
-const char *coordi_master_old_token(const coord_master *m, const coord_connection *c,
-                                    size_t n)
+/* Those of connections that came about are before those of attempts of which nobody knows
+ * what they did. */
+static coordi_ghost *old_ghost(const coord_master *m, const coord_connection *c, size_t n)
 {
     for (int connected = 1; connected >= 0; connected--) {
-        for (const coordi_link *at = m->ghosts_oldest_first.prev;
-             at != &m->ghosts_oldest_first; at = at->prev) {
-            const coordi_ghost *ghost = COORDI_ITEM(at, const coordi_ghost, link);
+        for (coordi_link *at = m->ghosts_oldest_first.prev; at != &m->ghosts_oldest_first;
+             at = at->prev) {
+            coordi_ghost *ghost = COORDI_ITEM(at, coordi_ghost, link);
             if (ghost->connected == (connected == 1) && strcmp(ghost->key, c->key) == 0 &&
                 n-- == 0) {
-                return ghost->token;
+                return ghost;
             }
         }
     }
     return NULL;
+}
+
+const char *coordi_master_old_token(const coord_master *m, const coord_connection *c,
+                                    size_t n)
+{
+    const coordi_ghost *ghost = old_ghost(m, c, n);
+    return ghost == NULL ? NULL : ghost->token;
+}
+
+void coordi_master_forget_token(coord_master *m, const coord_connection *c, size_t n)
+{
+    coordi_ghost *ghost = old_ghost(m, c, n);
+    if (ghost != NULL) {
+        ghost->key[0] = '\0'; /* what is still on its way is answered all the same */
+    }
+}
+
+bool coordi_master_humours(coord_master *m, const char *token)
+{
+    coordi_ghost *ghost = coordi_map_get(&m->ghosts, token);
+    if (ghost == NULL) {
+        return false;
+    }
+    ghost->connected = true; /* for it is used */
+    coordi_list_remove(&ghost->link);
+    coordi_list_append(&m->ghosts_oldest_first, &ghost->link);
+    return true;
 }
 
 static bool is_any(const char *host)

@@ -42,9 +42,9 @@ struct coord_master {
     coordi_link ghosts_oldest_first;
     size_t ghost_count;
     coordi_heartbeats heartbeats;
-    uint64_t late_results; /* unknown, repeated or fenced: answered, counted, dropped */
-    bool closing; /* nobody connects any more */
-    bool deaf;    /* ... and everybody is told so */
+    uint64_t late_results;   /* unknown, repeated or fenced: answered, counted, dropped */
+    bool closing;            /* nobody connects any more */
+    bool deaf;               /* ... and everybody is told so */
     atomic_size_t callbacks; /* queued or running */
     atomic_bool close_waits; /* ... for them to end */
     coordi_job idle_job;
@@ -67,10 +67,15 @@ coord_status coordi_master_register(coord_master *master, coord_connection *c,
 void coordi_master_unregister(coord_master *master, coord_connection *c);
 /* Its token, for the time when it is gone. */
 void coordi_master_remember(coord_master *master, const coord_connection *c);
-/* The n-th token that a slave which refuses this connection may have from us, the likeliest
- * first; NULL: no more. */
+/* The n-th token that a slave which refuses this connection may have from us, the
+ * likeliest first; NULL: no more. */
 const char *coordi_master_old_token(const coord_master *master, const coord_connection *c,
                                     size_t n);
+/* The slave does not have that one. */
+void coordi_master_forget_token(coord_master *master, const coord_connection *c,
+                                size_t n);
+/* Somebody uses a token: is it one of a connection that is gone? */
+bool coordi_master_humours(coord_master *master, const char *token);
 /* "http://host:port" as a slave should see it. */
 void coordi_master_print_address(const coord_master *master, const char *path_host,
                                  char out[COORDI_HOST_PORT_SIZE + 8]);

@@ -38,7 +38,8 @@ static void run_create(coordi_op *op)
 {
     create_op *create = (create_op *)op;
     coord_error err;
-    coord_status rc = coordi_master_create(op->loop, create->options, &create->made, &err);
+    coord_status rc =
+        coordi_master_create(op->loop, create->options, &create->made, &err);
     coordi_op_finish(op, rc, rc == COORD_OK ? NULL : &err);
 }
 
@@ -257,7 +258,8 @@ static void run_close(coordi_op *op)
         if (c == NULL) {
             break;
         }
-        bool idle = c->state == COORDI_CONNECTION_CONNECTED && coordi_list_empty(&c->tasks);
+        bool idle =
+            c->state == COORDI_CONNECTION_CONNECTED && coordi_list_empty(&c->tasks);
         if (c->state == COORDI_CONNECTION_DISCONNECTING ||
             (idle && coordi_connection_disconnect(c, (coord_text){NULL, 0}, NULL, NULL,
                                                   NULL) == COORD_OK)) {

@@ -17,7 +17,8 @@ static const char *header(coord_master *m, coordi_http_call *call, const char *n
     return m->loop->env->call_header(call, name);
 }
 
-/* Who sent this? NULL with COORDI_SAY_NOTHING: a slave that we let go, and still humour. */
+/* Who sent this? NULL with COORDI_SAY_NOTHING: a slave that we let go, and still humour.
+ */
 static coordi_say check_slave(coord_master *m, coordi_http_call *call,
                               coord_connection **who)
 {
@@ -32,7 +33,7 @@ static coordi_say check_slave(coord_master *m, coordi_http_call *call,
         return COORDI_SAY_NO_SLAVE_TOKEN;
     }
     *who = coordi_map_get(&m->by_token, token);
-    if (*who == NULL && coordi_map_get(&m->ghosts, token) == NULL) {
+    if (*who == NULL && !coordi_master_humours(m, token)) {
         return COORDI_SAY_WRONG_SLAVE_TOKEN;
     }
     return COORDI_SAY_NOTHING;
@@ -44,7 +45,8 @@ static void on_heartbeat(coordi_http_call *call, void *owner)
     coord_connection *c;
     coordi_say say = check_slave(m, call, &c);
     if (say == COORDI_SAY_NOTHING && c == NULL && call->marked) {
-        say = COORDI_SAY_WRONG_SLAVE_TOKEN; /* a libcoord is free then; nobody else would be */
+        say = COORDI_SAY_WRONG_SLAVE_TOKEN; /* a libcoord is free then; nobody else would
+                                               be */
     } else if (say == COORDI_SAY_NOTHING) {
         say = COORDI_SAY_HEARTBEAT;
         if (c != NULL) {
@@ -56,7 +58,8 @@ static void on_heartbeat(coordi_http_call *call, void *owner)
 
 /* A result is for a task of the slave that sends it, and for one that has not settled.
  * Everything else is counted and dropped: an error would end a Python slave's thread. */
-static coord_task *find_task(coord_master *m, const coord_connection *from, const char *id)
+static coord_task *find_task(coord_master *m, const coord_connection *from,
+                             const char *id)
 {
     coord_task *task = from == NULL ? NULL : coordi_map_get(&m->tasks, id);
     if (task == NULL || task->connection != from) {

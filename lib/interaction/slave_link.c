@@ -39,9 +39,14 @@ coord_status coordi_slave_link_create(coord_slave *s, coord_text address, const 
         return rc;
     }
     coordi_master_link *link = coordi_zalloc(sizeof *link);
-    if (link == NULL || strlen(token) >= sizeof link->token) {
+    if (link == NULL) {
+        return coordi_fail_nomem(err, "master");
+    }
+    if (strlen(token) >= sizeof link->token) {
+        rc = coordi_fail(err, COORD_ERR_ARG, "The token is over %zu bytes.",
+                         sizeof link->token - 1);
         coordi_free(link);
-        return coordi_fail(err, COORD_ERR_NOMEM, "no memory for this master or its token");
+        return rc;
     }
     link->refs = 1;
     link->slave = s;

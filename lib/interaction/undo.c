@@ -14,8 +14,8 @@ struct coordi_undo {
 };
 
 coord_status coordi_peer_create(coord_loop *loop, const coordi_address *address,
-                                int32_t channel, const char *token, coordi_http_peer **ret,
-                                coord_error *err)
+                                int32_t channel, const char *token,
+                                coordi_http_peer **ret, coord_error *err)
 {
     char number[24];
     (void)snprintf(number, sizeof number, "%ld", (long)channel);
@@ -23,18 +23,28 @@ coord_status coordi_peer_create(coord_loop *loop, const coordi_address *address,
     return loop->env->peer_create(loop, address, headers, 2, ret, err);
 }
 
+static coordi_undone read_reply(const coordi_http_reply *reply)
+{
+    coordi_answer answer;
+    if (reply->status != COORD_OK) {
+        return COORDI_UNDONE_UNKNOWN;
+    }
+    coord_status rc = coordi_wire_read_answer(reply->http_status, reply->body,
+                                              "undo of a connection", &answer, NULL);
+    return rc == COORD_OK ? COORDI_UNDONE_YES
+           : rc == COORD_ERR_REFUSED && answer.code == COORDI_CODE_WRONG_MASTER_TOKEN
+               ? COORDI_UNDONE_NO
+               : COORDI_UNDONE_UNKNOWN;
+}
+
 static void on_reply(const coordi_http_reply *reply, void *arg)
 {
     coordi_undo *undo = arg;
     coordi_undo_fn *done = undo->done;
     void *done_arg = undo->arg;
-    coordi_answer answer;
-    bool was_ours =
-        reply->status == COORD_OK &&
-        coordi_wire_read_answer(reply->http_status, reply->body, "undo of a connection",
-                                &answer, NULL) == COORD_OK;
+    coordi_undone how = read_reply(reply);
     coordi_undo_cancel(undo);
-    done(was_ours, done_arg);
+    done(how, done_arg);
 }
 
 coord_status coordi_undo_start(coord_loop *loop, const coordi_address *address,
@@ -61,8 +71,7 @@ coord_status coordi_undo_start(coord_loop *loop, const coordi_address *address,
     undo->done = done;
     undo->arg = arg;
     coordi_http_request *request;
-    coord_status rc =
-        coordi_peer_create(loop, address, channel, token, &undo->peer, err);
+    coord_status rc = coordi_peer_create(loop, address, channel, token, &undo->peer, err);
     if (rc == COORD_OK) {
         rc = loop->env->http_send(undo->peer, &spec, &request, err);
     } else {

@@ -8,9 +8,13 @@
 
 typedef struct coordi_undo coordi_undo;
 
-/* The slave has answered, or won't. `was_ours`: it says that this was its master's token,
- * and is free now. */
-typedef void coordi_undo_fn(bool was_ours, void *arg);
+typedef enum coordi_undone {
+    COORDI_UNDONE_YES,    /* the slave had this token, and is free now */
+    COORDI_UNDONE_NO,     /* it has another one, or none */
+    COORDI_UNDONE_UNKNOWN /* it did not answer, or made no sense */
+} coordi_undone;
+
+typedef void coordi_undo_fn(coordi_undone how, void *arg);
 
 /* `done` is called once, later; unless it is cancelled. */
 coord_status coordi_undo_start(coord_loop *loop, const coordi_address *address,
@@ -21,7 +25,7 @@ void coordi_undo_cancel(coordi_undo *undo); /* takes NULL */
 
 /* The headers of every request of a connection. `channel` has room for 24 bytes. */
 coord_status coordi_peer_create(coord_loop *loop, const coordi_address *address,
-                                int32_t channel, const char *token, coordi_http_peer **ret,
-                                coord_error *err);
+                                int32_t channel, const char *token,
+                                coordi_http_peer **ret, coord_error *err);
 
 #endif

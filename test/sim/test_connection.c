@@ -42,9 +42,9 @@ static void connecting_tells_the_slave_where_to_report(void **state)
     setup(&r, true);
     coord_connection *c = wire_connection(&r, "s", &r.peers[0]);
     assert_false(coord_connection_is_connected(c));
-    assert_int_equal(coord_connection_connect(c, coord_text_of("{\"a\": Infinity}"), 1000,
-                                              NULL),
-                     COORD_OK);
+    assert_int_equal(
+        coord_connection_connect(c, coord_text_of("{\"a\": Infinity}"), 1000, NULL),
+        COORD_OK);
     assert_true(coord_connection_is_connected(c));
     const peer_request *request = peer_get(&r.peers[0], "/connect", 0);
     char expected[128];
@@ -194,8 +194,7 @@ static void an_id_is_connected_once_at_a_time(void **state)
     coord_connection_destroy(second);
     wire_run(&r, 10);
     assert_true(coord_connection_is_connected(first));
-    const peer_reply *reply =
-        peer_await_reply(&r.peers[0], peer_beat(&r.peers[0]), 1000);
+    const peer_reply *reply = peer_await_reply(&r.peers[0], peer_beat(&r.peers[0]), 1000);
     assert_int_equal(reply->http_status, 200);
     assert_int_equal(coord_connection_disconnect(first, NOTHING, 1000, NULL), COORD_OK);
     second = wire_connection(&r, "s", p2);
@@ -231,7 +230,8 @@ static void silence_is_loss_right_after_the_tolerance(void **state)
     assert_non_null(strstr(err.text, "no heartbeat for"));
     assert_int_equal(connect_now(c, &err), COORD_ERR_LOST);
     assert_int_equal(coord_connection_disconnect(c, NOTHING, 1000, &err), COORD_OK);
-    /* What it still says is humoured: anything else would end a Python slave's threads. */
+    /* What it still says is humoured: anything else would end a Python slave's threads.
+     */
     assert_int_equal(peer_await_reply(p, peer_beat(p), 1000)->http_status, 200);
     int late = peer_report(p, coord_task_id(task), true, "{}");
     assert_int_equal(peer_await_reply(p, late, 1000)->code, 0);
@@ -305,7 +305,8 @@ static void a_slave_lost_before_is_connected_again(void **state)
     wire_close(&r);
 }
 
-/* Attempts that failed in between do not make it forget the token that the slave holds. */
+/* Attempts that failed in between do not make it forget the token that the slave holds.
+ */
 static void the_token_of_a_lost_slave_survives_failed_attempts(void **state)
 {
     static wire_rig r;
@@ -361,7 +362,8 @@ static void a_slave_gets_a_request_once_that_may_have_reached_it(void **state)
     coord_task *task = wire_task(&r, c, "{}");
     coord_sim_link_init(r.sim, &link, sizeof link);
     link.reset_after = 1;
-    assert_int_equal(coord_sim_set_link(r.sim, "10.0.0.1", p->host, &link, NULL), COORD_OK);
+    assert_int_equal(coord_sim_set_link(r.sim, "10.0.0.1", p->host, &link, NULL),
+                     COORD_OK);
     assert_int_equal(coord_task_start(task, 60000, 0, NULL), COORD_ERR_LOST);
     wire_run(&r, 60000);
     assert_int_equal(peer_count(p, "/task/new"), 1);
@@ -405,7 +407,8 @@ static void disconnecting_fails_the_tasks_and_is_idempotent(void **state)
     coord_task *task = wire_task(&r, c, "{}");
     assert_int_equal(coord_task_start(task, 1000, 0, NULL), COORD_OK);
     assert_int_equal(
-        coord_connection_disconnect(c, coord_text_of("{\"bye\": 1}"), 1000, NULL), COORD_OK);
+        coord_connection_disconnect(c, coord_text_of("{\"bye\": 1}"), 1000, NULL),
+        COORD_OK);
     assert_string_equal(peer_get(p, "/disconnect", 0)->body, "{\"data\": {\"bye\": 1}}");
     assert_string_equal(peer_get(p, "/disconnect", 0)->method, "DELETE");
     assert_false(coord_connection_is_connected(c));
@@ -478,7 +481,8 @@ static void two_disconnects_share_one_request(void **state)
     assert_int_equal(coord_connection_disconnect(c, NOTHING, 0, NULL), COORD_OK);
     assert_true(peer_await(p, "/disconnect", 1, 1000));
     coord_error err;
-    assert_int_equal(coord_connection_disconnect(c, NOTHING, 100, &err), COORD_ERR_TIMEOUT);
+    assert_int_equal(coord_connection_disconnect(c, NOTHING, 100, &err),
+                     COORD_ERR_TIMEOUT);
     peer_answer(p, peer_get(p, "/disconnect", 0), 200, PEER_YES);
     assert_int_equal(coord_connection_disconnect(c, NOTHING, 1000, &err), COORD_OK);
     wire_run(&r, 10);
@@ -590,8 +594,8 @@ static void lose(peer *p, coord_connection *c)
 }
 
 static void (*const DEEDS[])(peer *, coord_connection *) = {
-    nothing,           begin,      begin_and_wait, begin_undo, complete,
-    disconnect_slowly, disconnect, lose};
+    nothing,    begin, begin_and_wait, begin_undo, complete, disconnect_slowly,
+    disconnect, lose};
 
 static void a_connection_can_be_destroyed_in_every_state(void **state)
 {

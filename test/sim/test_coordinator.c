@@ -17,7 +17,8 @@ static void a_collector_task_runs_from_start_to_finish(void **state)
 
     char worker[COORD_ID_SIZE] = "";
     coord_text task = coord_text_of("{\"task_id\": \"t\", \"buffer_id\": \"b\"}");
-    assert_int_equal(comm_coordinator_send_collector_task(k.c, task, worker, NULL), COORD_OK);
+    assert_int_equal(comm_coordinator_send_collector_task(k.c, task, worker, NULL),
+                     COORD_OK);
     assert_string_equal(worker, "c0");
     assert_int_equal(comm_coordinator_wait(k.c, 60000, NULL), COORD_OK);
     assert_string_equal(cluster_story(&k, "t"),
@@ -321,7 +322,8 @@ static void requests_that_go_on_failing_fail_the_task(void **state)
         cluster_post(&k, learner ? COORD_LEARNER : COORD_COLLECTOR, "t");
         assert_int_equal(comm_coordinator_wait(k.c, 60000, NULL), COORD_OK);
         assert_int_equal(cluster_count(&k, "fail", "t"), 1);
-        assert_int_equal(100 - k.workers[0].fail_asks + 100 - k.workers[1].fail_learns, 3);
+        assert_int_equal(100 - k.workers[0].fail_asks + 100 - k.workers[1].fail_learns,
+                         3);
         assert_true(cluster_await_worker(&k, learner ? "l0" : "c0", "free", 1000));
         cluster_check(&k);
         cluster_done(&k);

@@ -1,5 +1,5 @@
-/* The coordinator's calls: what they refuse, from where they may be made, how they wait and
- * how they end. */
+/* The coordinator's calls: what they refuse, from where they may be made, how they wait
+ * and how they end. */
 #include "support/cluster.h"
 
 #include <setjmp.h>
@@ -84,12 +84,14 @@ static void calls_answer_state_before_start_and_after_close(void **state)
     cluster_init(&k, 3, 1, 0);
     cluster_create(&k, "");
     for (int closed = 0; closed <= 1; closed++) {
-        assert_int_equal(comm_coordinator_post_collector_task(k.c, cluster_task("t"), &err),
-                         COORD_ERR_STATE);
+        assert_int_equal(
+            comm_coordinator_post_collector_task(k.c, cluster_task("t"), &err),
+            COORD_ERR_STATE);
         assert_int_equal(
             comm_coordinator_send_collector_task(k.c, cluster_task("t"), NULL, &err),
             COORD_ERR_STATE);
-        assert_int_equal(comm_coordinator_cancel_task(k.c, "t", &err), COORD_ERR_NOT_FOUND);
+        assert_int_equal(comm_coordinator_cancel_task(k.c, "t", &err),
+                         COORD_ERR_NOT_FOUND);
         assert_int_equal(comm_coordinator_data_ready(k.c, "b", &err), COORD_OK);
         assert_int_equal(comm_coordinator_wait(k.c, 10, &err), COORD_OK);
         assert_int_equal(comm_coordinator_wait_task(k.c, "t", 10, &err), COORD_OK);
@@ -122,7 +124,8 @@ static void null_is_an_argument_error(void **state)
     assert_int_equal(comm_coordinator_cancel_task(NULL, "t", &err), COORD_ERR_ARG);
     assert_int_equal(comm_coordinator_data_ready(NULL, "b", &err), COORD_ERR_ARG);
     assert_int_equal(comm_coordinator_status(NULL, &text, &err), COORD_ERR_ARG);
-    assert_int_equal(comm_coordinator_post_collector_task(NULL, task, &err), COORD_ERR_ARG);
+    assert_int_equal(comm_coordinator_post_collector_task(NULL, task, &err),
+                     COORD_ERR_ARG);
     assert_int_equal(comm_coordinator_send_learner_task(NULL, task, NULL, &err),
                      COORD_ERR_ARG);
     comm_coordinator_destroy(NULL);
@@ -224,12 +227,14 @@ static void callbacks_may_post_but_not_wait_for_themselves(void **state)
         assert_int_equal(in.about.sequence, 1 + i % 4);
         assert_int_equal(cluster_count(&k, "finish", NULL), 2);
         comm_coordinator_delivery about = {.size = sizeof about};
-        assert_int_equal(comm_coordinator_get_delivery(k.c, &about, NULL), COORD_ERR_STATE);
+        assert_int_equal(comm_coordinator_get_delivery(k.c, &about, NULL),
+                         COORD_ERR_STATE);
         cluster_done(&k);
     }
 }
 
-/* The start callback is told of the start even when it is slower than the next request. */
+/* The start callback is told of the start even when it is slower than the next request.
+ */
 static void look_late(cluster *k, const char *name, const char *task_id, void *user)
 {
     inside *in = user;
@@ -294,8 +299,8 @@ static void cancel_inside(cluster *k, const char *name, const char *task_id, voi
 static void a_task_can_be_canceled_from_its_own_callbacks(void **state)
 {
     static cluster k;
-    static const char *const WHEN[] = {"start", "send_data", "judge",  "get_data",
-                                       "send_info", "finish", "fail"};
+    static const char *const WHEN[] = {"start",     "send_data", "judge", "get_data",
+                                       "send_info", "finish",    "fail"};
     static const char *const HOW[] = {"", "\"executor\": \"inline\","};
     (void)state;
     for (size_t i = 0; i < 7 * 2; i++) {
@@ -342,8 +347,8 @@ static void send_one(void *user)
     sender *s = user;
     char text[64];
     (void)snprintf(text, sizeof text, "{\"task_id\": \"%s\"}", s->id);
-    s->status = comm_coordinator_send_collector_task(s->k->c, coord_text_of(text), s->worker,
-                                                     &s->err);
+    s->status = comm_coordinator_send_collector_task(s->k->c, coord_text_of(text),
+                                                     s->worker, &s->err);
 }
 
 static void two_threads_send_at_once(void **state)
@@ -380,7 +385,8 @@ static void close_ends_calls_that_wait(void **state)
     k.workers[0].work_ms = 5000;
     cluster_start(&k, "");
     cluster_post(&k, COORD_COLLECTOR, "busy");
-    assert_int_equal(coord_sim_thread_start(k.sim, send_one, &s, &thread, NULL), COORD_OK);
+    assert_int_equal(coord_sim_thread_start(k.sim, send_one, &s, &thread, NULL),
+                     COORD_OK);
     cluster_run(&k, 100);
     assert_int_equal(cluster_close(&k, NULL), COORD_OK);
     assert_int_equal(coord_sim_thread_join(thread, 0, NULL), COORD_OK);
@@ -436,8 +442,9 @@ static void a_callback_that_blocks_close_is_named(void **state)
     assert_non_null(strstr(err.text, "'blocks'"));
     assert_non_null(strstr(err.text, "close_timeout_s (5)"));
     k.callback_ms = 0;
-    assert_int_equal(comm_coordinator_post_collector_task(k.c, cluster_task("late"), &err),
-                     COORD_ERR_STATE);
+    assert_int_equal(
+        comm_coordinator_post_collector_task(k.c, cluster_task("late"), &err),
+        COORD_ERR_STATE);
     assert_int_equal(cluster_close(&k, &err), COORD_OK);
     assert_string_equal(cluster_story(&k, "blocks"), "start send_data fail");
     cluster_done(&k);
@@ -475,7 +482,8 @@ static void a_coordinator_can_be_destroyed_in_every_phase(void **state)
         cluster_create(&k, "");
         if (phase == 1) { /* starting */
             assert_int_equal(
-                coord_sim_thread_start(k.sim, start_in_thread, &s, &thread, NULL), COORD_OK);
+                coord_sim_thread_start(k.sim, start_in_thread, &s, &thread, NULL),
+                COORD_OK);
             cluster_run(&k, 1000);
         } else if (phase >= 2) {
             assert_int_equal(comm_coordinator_start(k.c, NULL), COORD_OK);
@@ -596,7 +604,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_are_checked_before_they_are_accepted),
-        cmocka_unit_test(an_id_that_is_in_use_exists_until_its_last_callback_has_returned),
+        cmocka_unit_test(
+            an_id_that_is_in_use_exists_until_its_last_callback_has_returned),
         cmocka_unit_test(calls_answer_state_before_start_and_after_close),
         cmocka_unit_test(null_is_an_argument_error),
         cmocka_unit_test(a_role_needs_its_callbacks_when_its_tasks_are_sent),

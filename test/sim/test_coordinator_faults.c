@@ -107,7 +107,8 @@ static void expect_recovery(scene *s)
     k->hold_data = false;
     k->callback_ms = 0;
     w->work_ms = 0;
-    cluster_run(k, TOLERANCE_MS + CHECK_MS + BEAT_MS); /* a quick return is noticed, too */
+    cluster_run(k,
+                TOLERANCE_MS + CHECK_MS + BEAT_MS); /* a quick return is noticed, too */
     if (!cluster_await_worker(k, s->worker, "free", 90000)) {
         fail_msg("%s %s: the worker stays %s", coord_role_str(s->at->role), s->at->state,
                  cluster_worker_state(k, s->worker));
@@ -183,10 +184,12 @@ static void cut(scene *s, bool in, bool out)
 {
     const char *host = cluster_find(&s->k, s->worker)->host;
     if (in) {
-        assert_int_equal(coord_sim_block(s->k.sim, host, "10.0.0.1", true, NULL), COORD_OK);
+        assert_int_equal(coord_sim_block(s->k.sim, host, "10.0.0.1", true, NULL),
+                         COORD_OK);
     }
     if (out) {
-        assert_int_equal(coord_sim_block(s->k.sim, "10.0.0.1", host, true, NULL), COORD_OK);
+        assert_int_equal(coord_sim_block(s->k.sim, "10.0.0.1", host, true, NULL),
+                         COORD_OK);
     }
 }
 
@@ -289,8 +292,8 @@ static void the_coordinator_closes_in_time_whatever_its_worker_does(void **state
             }
             int64_t began = coord_sim_now_ms(s.k.sim);
             if (cluster_close(&s.k, &err) != COORD_OK) {
-                fail_msg("%s %s, strike %zu: %s", coord_role_str(s.at->role), s.at->state, n,
-                         err.text);
+                fail_msg("%s %s, strike %zu: %s", coord_role_str(s.at->role), s.at->state,
+                         n, err.text);
             }
             assert_in_range(coord_sim_now_ms(s.k.sim) - began, 0, 10000);
             assert_int_equal(cluster_ends(&s.k, "t"), 1);
@@ -364,7 +367,10 @@ static void any_allocation_may_fail_while_tasks_run(void **state)
         int begun = posted(&k, COORD_COLLECTOR, "c") + posted(&k, COORD_LEARNER, "l");
         (void)(coord_sim_run_until(k.sim, 10000, have_ended, &k, NULL) == COORD_OK);
         coordi_alloc_set_fault(NULL, NULL);
-        assert_int_equal(comm_coordinator_wait(k.c, 200000, NULL), COORD_OK);
+        if (comm_coordinator_wait(k.c, 200000, NULL) != COORD_OK) {
+            fail_msg("allocation %d: tasks are %s and %s", n, cluster_task_state(&k, "c"),
+                     cluster_task_state(&k, "l"));
+        }
         assert_int_equal(cluster_ends(&k, NULL), begun);
         if (!cluster_await_worker(&k, "c0", "free", 120000) ||
             !cluster_await_worker(&k, "l0", "free", 120000)) {

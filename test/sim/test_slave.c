@@ -118,7 +118,8 @@ static void a_free_slave_checks_in_the_protocols_order(void **state)
     (void)state;
     peer *p = setup(&r, true);
     check_rows(&r, p, ROWS, sizeof ROWS / sizeof ROWS[0]);
-    /* What was refused for its address went through the hook first, as the reference's. */
+    /* What was refused for its address went through the hook first, as the reference's.
+     */
     assert_int_equal(wire_count(&r, "ask connect"), 3);
     assert_true(coord_slave_is_connected(r.slave));
     wire_close(&r);
@@ -136,12 +137,15 @@ static void a_connected_slave_checks_in_the_protocols_order(void **state)
         {"POST", "/task/new", NULL, "0", TASK("\"" ID_A "\""), 400, 301, "not found"},
         {"POST", "/task/new", T1, "0", NULL, 400, 602, "no body"},
         {"POST", "/task/new", T1, "0", "{}", 400, 602, "task"},
-        {"POST", "/task/new", T1, "0", "{\"task\": {}, \"data\": 1}", 400, 602, "task.id"},
+        {"POST", "/task/new", T1, "0", "{\"task\": {}, \"data\": 1}", 400, 602,
+         "task.id"},
         {"POST", "/task/new", T1, "0", TASK("5"), 400, 602, "UUID"},
-        {"POST", "/task/new", T1, "0", TASK("\"{urn:uuid:0123ABCD89abcdef0123456789abcdef}\""),
-         200, 0, "Task received!"},
+        {"POST", "/task/new", T1, "0",
+         TASK("\"{urn:uuid:0123ABCD89abcdef0123456789abcdef}\""), 200, 0,
+         "Task received!"},
         {"DELETE", "/disconnect", T1, "0", "{}", 400, 504, "data"},
-        {"DELETE", "/disconnect", T1, "0", "{\"data\": null}", 200, 0, "Disconnect success."},
+        {"DELETE", "/disconnect", T1, "0", "{\"data\": null}", 200, 0,
+         "Disconnect success."},
         {"DELETE", "/disconnect", T1, "0", "{\"data\": null}", 403, 302, "not match"},
     };
     (void)state;
@@ -164,7 +168,8 @@ static void a_busy_slave_says_so_before_it_looks_at_the_keys(void **state)
     expect(give(&r, p, T1, ID_A), 200, 0);
     expect(ask(&r, p, "POST", "/task/new", T1, "{}"), 400, 601);
     expect(ask(&r, p, "POST", "/task/new", T1, "{"), 400, 602);
-    expect(give(&r, p, T1, ID_A), 400, 601); /* a Python master never repeats: it's busy */
+    expect(give(&r, p, T1, ID_A), 400,
+           601); /* a Python master never repeats: it's busy */
     expect(give(&r, p, T1, ID_B), 400, 601);
     assert_int_equal(wire_count(&r, "ask task"), 1);
     assert_true(peer_await(p, "/slave/task/complete", 1, 6000));
@@ -226,7 +231,8 @@ static void a_hook_that_answers_late_keeps_the_order(void **state)
     peer *p = setup(&r, true);
     r.hook_ms = 2000;
     char body[128];
-    (void)snprintf(body, sizeof body, CONNECT("\"http://10.0.1.1:%u\""), (unsigned)p->port);
+    (void)snprintf(body, sizeof body, CONNECT("\"http://10.0.1.1:%u\""),
+                   (unsigned)p->port);
     int connect = peer_send(p, HOST, r.port, "POST", "/connect", T1, "0", body);
     wire_run(&r, 100);
     int goodbye =
@@ -243,9 +249,9 @@ static void falsy_results_become_an_empty_object(void **state)
 {
     static wire_rig r;
     static const char *const RESULTS[][2] = {
-        {NULL, "{}"},      {"0", "{}"},  {"\"\"", "{}"},     {"[]", "{}"},
-        {"null", "{}"},    {"5", "5"},   {"[NaN]", "[NaN]"}, {"true", "true"},
-        {"{\"a\": 1e999}", "{\"a\": 1e999}"}};
+        {NULL, "{}"},       {"0", "{}"},      {"\"\"", "{}"},
+        {"[]", "{}"},       {"null", "{}"},   {"5", "5"},
+        {"[NaN]", "[NaN]"}, {"true", "true"}, {"{\"a\": 1e999}", "{\"a\": 1e999}"}};
     (void)state;
     peer *p = setup(&r, true);
     join(&r, p, T1);
@@ -307,7 +313,8 @@ static void a_result_goes_again_to_a_libcoord_master_only(void **state)
         expect(give(&r, p, T1, ID_A), 200, 0);
         wire_run(&r, 10000);
         assert_int_equal(peer_count(p, "/slave/task/complete"), foreign ? 1 : 2);
-        /* Whether the foreign one has it is unknown: the slave is free for a new start. */
+        /* Whether the foreign one has it is unknown: the slave is free for a new start.
+         */
         assert_int_equal(coord_slave_is_connected(r.slave), !foreign);
         assert_int_equal(wire_count(&r, "slave lost"), foreign);
         wire_close(&r);
@@ -485,8 +492,8 @@ static void close_waits_for_the_running_task(void **state)
     peer *p = setup(&r, true);
     join(&r, p, T1);
     r.hook_ms = 3000;
-    int held = peer_send(p, HOST, r.port, "POST", "/task/new", T1, "0",
-                         TASK("\"" ID_A "\""));
+    int held =
+        peer_send(p, HOST, r.port, "POST", "/task/new", T1, "0", TASK("\"" ID_A "\""));
     wire_run(&r, 100);
     assert_int_equal(coord_slave_close(r.slave, 1000, &err), COORD_ERR_TIMEOUT);
     assert_false(coord_slave_is_connected(r.slave));

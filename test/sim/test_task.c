@@ -47,7 +47,8 @@ static coord_status start(bench *b, coord_error *err)
     return coord_task_start(b->task, 120000, 0, err);
 }
 
-static const peer_reply *report(bench *b, const char *id, bool complete, const char *result)
+static const peer_reply *report(bench *b, const char *id, bool complete,
+                                const char *result)
 {
     return peer_await_reply(b->p, peer_report(b->p, id, complete, result), 1000);
 }
@@ -77,7 +78,8 @@ static void a_task_completes_with_the_slaves_result_byte_for_byte(void **state)
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_IDLE);
     assert_int_equal(start(&b, NULL), COORD_OK);
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_STARTED);
-    assert_non_null(strstr(peer_get(b.p, "/task/new", 0)->body, "\"data\": {\"x\": NaN}"));
+    assert_non_null(
+        strstr(peer_get(b.p, "/task/new", 0)->body, "\"data\": {\"x\": NaN}"));
     assert_int_equal(coord_task_result(b.task).len, 0);
     const peer_reply *reply =
         report(&b, coord_task_id(b.task), true, "{\"a\": 1e999,\"a\":[]}");
@@ -630,8 +632,9 @@ static void data_must_be_json_and_null_becomes_an_object(void **state)
     coord_task *task = NULL;
     (void)state;
     setup(&b, NULL, true);
-    assert_int_equal(coord_connection_new_task(b.c, coord_text_of("{\"a\": }"), &task, NULL),
-                     COORD_ERR_FORMAT);
+    assert_int_equal(
+        coord_connection_new_task(b.c, coord_text_of("{\"a\": }"), &task, NULL),
+        COORD_ERR_FORMAT);
     assert_null(task);
     task = wire_task(&b.r, b.c, "null");
     assert_int_equal(coord_task_start(task, 1000, 0, NULL), COORD_OK);

@@ -1,4 +1,5 @@
-/* Collectors and learners as a coordinator's requests see them; the master is scripted. */
+/* Collectors and learners as a coordinator's requests see them; the master is scripted.
+ */
 #include "interaction/slave.h"
 #include "support/wire_rig.h"
 
@@ -27,8 +28,8 @@ typedef struct bench {
     int calls;
 } bench;
 
-static coord_status step(coord_slave *slave, coord_text in, coord_out *out, coord_error *err,
-                         void *user)
+static coord_status step(coord_slave *slave, coord_text in, coord_out *out,
+                         coord_error *err, void *user)
 {
     bench *b = user;
     b->calls++;
@@ -122,16 +123,17 @@ static void a_collector_answers_as_the_references_do(void **state)
     setup(&b, false);
     expect(&b, "{\"name\": \"resource\"}", "{\"gpu\": 1}", true, "{\"gpu\": 1}");
     assert_string_equal(b.in, "");
-    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL, true,
-           "{\"message\": \"collector task has started\"}");
+    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL,
+           true, "{\"message\": \"collector task has started\"}");
     assert_string_equal(b.in, INFO);
     expect(&b, "{\"name\": \"collector_data_task\"}", "{\"data_id\": 7}", true,
            "{\"data_id\": 7,\"buffer_id\":\"b\",\"task_id\":\"t\"}");
     assert_string_equal(b.in, INFO);
     expect(&b, "{\"name\": \"collector_data_task\"}", NULL, true,
            "{\"buffer_id\":\"b\",\"task_id\":\"t\"}");
-    expect(&b, "{\"name\": \"collector_data_task\"}", "{\"task_id\": \"own\", \"n\": NaN}",
-           true, "{ \"n\": NaN,\"buffer_id\":\"b\",\"task_id\":\"t\"}");
+    expect(&b, "{\"name\": \"collector_data_task\"}",
+           "{\"task_id\": \"own\", \"n\": NaN}", true,
+           "{ \"n\": NaN,\"buffer_id\":\"b\",\"task_id\":\"t\"}");
     expect(&b, "{\"name\": \"collector_close_task\"}", "{\"steps\": 9}", true,
            "{\"steps\": 9,\"task_id\":\"t\"}");
     teardown(&b);
@@ -176,8 +178,8 @@ static void unknown_names_and_wrong_moments_fail_with_a_message(void **state)
            "{\"message\": \"collector_data_task: no task has started\"}");
     expect(&b, "{\"name\": \"collector_start_task\"}", NULL, false,
            "{\"message\": \"collector_start_task: no task_info\"}");
-    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL, true,
-           "{\"message\": \"collector task has started\"}");
+    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL,
+           true, "{\"message\": \"collector task has started\"}");
     expect(&b, "{\"name\": \"collector_close_task\"}", NULL, true, "{\"task_id\":\"t\"}");
     expect(&b, "{\"name\": \"collector_close_task\"}", NULL, false,
            "{\"message\": \"collector_close_task: no task has started\"}");
@@ -193,16 +195,16 @@ static void a_step_that_fails_tells_why_and_may_be_repeated(void **state)
     expect(&b, "{\"name\": \"resource\"}", NULL, false,
            "{\"message\": \"system call failed\"}");
     b.why = "no \"policy\"";
-    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL, false,
-           "{\"message\": \"no \\\"policy\\\"\"}");
+    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL,
+           false, "{\"message\": \"no \\\"policy\\\"\"}");
     expect(&b, "{\"name\": \"collector_data_task\"}", NULL, false,
            "{\"message\": \"collector_data_task: no task has started\"}");
     b.says = COORD_OK;
     b.why = NULL;
-    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL, true,
-           "{\"message\": \"collector task has started\"}");
-    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": {\"task_id\": 5}}", NULL,
+    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL,
            true, "{\"message\": \"collector task has started\"}");
+    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": {\"task_id\": 5}}",
+           NULL, true, "{\"message\": \"collector task has started\"}");
     expect(&b, "{\"name\": \"collector_data_task\"}", NULL, true, "{\"task_id\":5}");
     teardown(&b);
 }
@@ -212,8 +214,8 @@ static void output_that_is_no_object_fails_the_step(void **state)
     static bench b;
     (void)state;
     setup(&b, false);
-    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL, true,
-           "{\"message\": \"collector task has started\"}");
+    expect(&b, "{\"name\": \"collector_start_task\", \"task_info\": " INFO "}", NULL,
+           true, "{\"message\": \"collector task has started\"}");
     b.out = "[1]";
     assert_int_equal(peer_new_task(b.p, "10.0.0.1", b.port, TOKEN,
                                    "aaaaaaaa-89ab-cdef-0123-456789abcdef",

@@ -2,8 +2,8 @@
 
 #include "coordinator/coordinator.h"
 
-#include <stdarg.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,8 @@ static void leave(cluster *k, const char *task_id)
     }
 }
 
-static void note(cluster *k, const char *name, const char *task_id, const char *format, ...)
+static void note(cluster *k, const char *name, const char *task_id, const char *format,
+                 ...)
 {
     assert_true(k->event_count < CLUSTER_EVENTS_MAX);
     cluster_event *e = &k->events[k->event_count++];
@@ -73,8 +74,8 @@ static void on_send_data(CommCoordinator *c, const char *task_id, const char *bu
     cluster *k = user;
     (void)c;
     k->data_in_buffer++;
-    note(k, "send_data", task_id, "%s %s %.*s", buffer_id == NULL ? "-" : buffer_id, data_id,
-         (int)data.len, data.ptr);
+    note(k, "send_data", task_id, "%s %s %.*s", buffer_id == NULL ? "-" : buffer_id,
+         data_id, (int)data.len, data.ptr);
 }
 
 static bool has_true(coord_text text, const char *key)
@@ -100,7 +101,8 @@ static bool on_judge_learner(CommCoordinator *c, const char *task_id, coord_text
     return has_true(info, "learner_done");
 }
 
-static void on_finish(CommCoordinator *c, const char *task_id, coord_text result, void *user)
+static void on_finish(CommCoordinator *c, const char *task_id, coord_text result,
+                      void *user)
 {
     (void)c;
     note(user, "finish", task_id, "%.*s", (int)result.len, result.ptr);
@@ -190,8 +192,8 @@ static coord_status do_data(coord_slave *slave, coord_text in, coord_out *out,
         return COORD_ERR_IO;
     }
     if (w->count++ < w->samples) {
-        return coord_out_printf(out, err, "{\"data_id\": \"%s-%d\", \"reward\": Infinity}",
-                                w->id, w->count);
+        return coord_out_printf(
+            out, err, "{\"data_id\": \"%s-%d\", \"reward\": Infinity}", w->id, w->count);
     }
     return coord_out_printf(out, err, "{\"collector_done\": true}");
 }
@@ -335,8 +337,8 @@ static void print_config(cluster *k, const char *more)
             const cluster_worker *w = &k->workers[i];
             if (w->role == (coord_role)role) {
                 at += (size_t)snprintf(k->config + at, sizeof k->config - at,
-                                       "%s\"%d\": [\"%s\", \"%s\", %d]", first ? "" : ", ",
-                                       i, w->id, w->host, PORT);
+                                       "%s\"%d\": [\"%s\", \"%s\", %d]",
+                                       first ? "" : ", ", i, w->id, w->host, PORT);
                 first = false;
             }
         }
@@ -513,7 +515,8 @@ static bool is_in_state(void *user)
     return strcmp(a->look(a->k, a->id), a->state) == 0;
 }
 
-bool cluster_await_task(cluster *k, const char *task_id, const char *state, int64_t limit_ms)
+bool cluster_await_task(cluster *k, const char *task_id, const char *state,
+                        int64_t limit_ms)
 {
     awaited_state a = {k, task_id, state, cluster_task_state};
     return coord_sim_run_until(k->sim, limit_ms, is_in_state, &a, NULL) == COORD_OK;
@@ -538,7 +541,8 @@ int cluster_ends(const cluster *k, const char *task_id)
 coord_text cluster_task(const char *task_id)
 {
     static char text[128];
-    (void)snprintf(text, sizeof text, "{\"task_id\": \"%s\", \"buffer_id\": \"b\"}", task_id);
+    (void)snprintf(text, sizeof text, "{\"task_id\": \"%s\", \"buffer_id\": \"b\"}",
+                   task_id);
     return coord_text_of(text);
 }
 

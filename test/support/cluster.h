@@ -16,17 +16,17 @@ typedef struct cluster_worker {
     coord_loop *loop;
     coord_collector *collector;
     coord_learner *learner;
-    int samples;        /* before a collector says that it is done */
-    int learns;         /* before a learner says so */
-    int count;          /* done of the running task */
-    int starts;         /* tasks begun, ever */
-    int fail_starts;    /* so many starts fail first */
-    int fail_asks;      /* so many data or get_data requests fail first */
+    int samples;     /* before a collector says that it is done */
+    int learns;      /* before a learner says so */
+    int count;       /* done of the running task */
+    int starts;      /* tasks begun, ever */
+    int fail_starts; /* so many starts fail first */
+    int fail_asks;   /* so many data or get_data requests fail first */
     int fail_learns;
     int fail_closes;
     bool no_resource;
-    bool foreign; /* is no libcoord, as far as others see; for cluster_revive(), too */
-    int64_t work_ms;     /* each start, data, get_data, learn and close takes so long */
+    bool foreign;    /* is no libcoord, as far as others see; for cluster_revive(), too */
+    int64_t work_ms; /* each start, data, get_data, learn and close takes so long */
     int64_t resource_ms; /* each resource request */
 } cluster_worker;
 
@@ -46,21 +46,22 @@ typedef struct cluster {
     int worker_count;
     cluster_event events[CLUSTER_EVENTS_MAX];
     int event_count;
-    int data_in_buffer;      /* samples that came, for get_data */
-    bool hold_data;          /* get_data answers "not yet" whatever came */
+    int data_in_buffer; /* samples that came, for get_data */
+    bool hold_data;     /* get_data answers "not yet" whatever came */
     bool get_data_fails;
     int64_t callback_ms; /* each callback takes so long */
     char busy[64][32];   /* tasks whose callbacks run */
     int overlaps;        /* callbacks of one task at once: must stay 0 */
     bool closed;         /* close has returned COORD_OK ... */
     int after_close;     /* ... and a callback began afterwards: must stay 0 */
-    void (*on_event)(struct cluster *k, const char *name, const char *task_id, void *user);
+    void (*on_event)(struct cluster *k, const char *name, const char *task_id,
+                     void *user);
     void *on_event_user;
     char config[4096];
 } cluster;
 
-/* Makes the world and `collectors` + `learners` workers, "c0", "l0", ... with 3 samples and
- * 3 learns each. Asserts that it works. */
+/* Makes the world and `collectors` + `learners` workers, "c0", "l0", ... with 3 samples
+ * and 3 learns each. Asserts that it works. */
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners);
 /* The same in a world with these options. */
 void cluster_init_in(cluster *k, coord_sim_options options, int collectors, int learners);
@@ -68,7 +69,8 @@ void cluster_init_in(cluster *k, coord_sim_options options, int collectors, int 
 void cluster_set_foreign(cluster *k, const char *id);
 /* The world of cluster_init() has these links between all of its machines. */
 void cluster_link(cluster *k, const coord_sim_link *link);
-/* Creates the coordinator; `more` is further configuration, such as "\"port\": 0," or "". */
+/* Creates the coordinator; `more` is further configuration, such as "\"port\": 0," or "".
+ */
 void cluster_create(cluster *k, const char *more);
 /* ... and starts it. */
 void cluster_start(cluster *k, const char *more);
@@ -85,12 +87,14 @@ cluster_worker *cluster_find(cluster *k, const char *id);
 void cluster_crash(cluster *k, const char *id);
 void cluster_revive(cluster *k, const char *id);
 
-/* State of a task or of a worker, as the status names it; "" when there is none. Static. */
+/* State of a task or of a worker, as the status names it; "" when there is none. Static.
+ */
 const char *cluster_task_state(cluster *k, const char *task_id);
 const char *cluster_worker_state(cluster *k, const char *id);
 bool cluster_await_task(cluster *k, const char *task_id, const char *state,
                         int64_t limit_ms);
-bool cluster_await_worker(cluster *k, const char *id, const char *state, int64_t limit_ms);
+bool cluster_await_worker(cluster *k, const char *id, const char *state,
+                          int64_t limit_ms);
 void cluster_run(cluster *k, int64_t ms);
 
 void cluster_post(cluster *k, coord_role role, const char *task_id);
@@ -99,7 +103,8 @@ coord_text cluster_task(const char *task_id);
 /* Finish and fail callbacks of a task; all when NULL. */
 int cluster_ends(const cluster *k, const char *task_id);
 int cluster_count(const cluster *k, const char *name, const char *task_id);
-const cluster_event *cluster_last(const cluster *k, const char *name, const char *task_id);
+const cluster_event *cluster_last(const cluster *k, const char *name,
+                                  const char *task_id);
 /* Runs until that event was seen so often; false when limit_ms pass first. */
 bool cluster_await(cluster *k, const char *name, const char *task_id, int times,
                    int64_t limit_ms);

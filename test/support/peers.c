@@ -104,8 +104,8 @@ const char *peer_no(int code, const char *data)
     static unsigned next;
     char *text = ring[next++ % 8];
     (void)snprintf(text, sizeof ring[0],
-                   "{\"success\":false,\"code\":%d,\"message\":\"no, %d\",\"data\":%s}", code,
-                   code, data == NULL ? "null" : data);
+                   "{\"success\":false,\"code\":%d,\"message\":\"no, %d\",\"data\":%s}",
+                   code, code, data == NULL ? "null" : data);
     return text;
 }
 
@@ -203,8 +203,8 @@ int peer_send(peer *p, const char *host, uint16_t port, const char *method,
     if (token != NULL) {
         headers[count++] = (coordi_http_header){"Token", token};
     }
-    assert_int_equal(
-        env->peer_create(p->loop, &to, headers, count, &p->out[index], NULL), COORD_OK);
+    assert_int_equal(env->peer_create(p->loop, &to, headers, count, &p->out[index], NULL),
+                     COORD_OK);
     coordi_http_spec spec = {.method = method,
                              .path = path,
                              .body = body == NULL ? NULL : coordi_strdup(body),
@@ -282,7 +282,8 @@ int peer_beat(peer *p)
 int peer_report(peer *p, const char *task_id, bool complete, const char *result)
 {
     coordi_buf body = {0};
-    coordi_buf_addf(&body, "{\"task\": {\"id\": \"%s\"}, \"result\": %s}", task_id, result);
+    coordi_buf_addf(&body, "{\"task\": {\"id\": \"%s\"}, \"result\": %s}", task_id,
+                    result);
     char *text = coordi_buf_take(&body, NULL);
     int index = tell_master(p, "PUT",
                             complete ? "/slave/task/complete" : "/slave/task/fail", text);
@@ -292,7 +293,8 @@ int peer_report(peer *p, const char *task_id, bool complete, const char *result)
 
 /* ---- as a master ---- */
 
-const peer_reply *peer_connect(peer *p, const char *host, uint16_t port, const char *token)
+const peer_reply *peer_connect(peer *p, const char *host, uint16_t port,
+                               const char *token)
 {
     char body[128];
     (void)snprintf(body, sizeof body,
@@ -301,10 +303,11 @@ const peer_reply *peer_connect(peer *p, const char *host, uint16_t port, const c
     return peer_ask(p, host, port, "POST", "/connect", token, "0", body);
 }
 
-const peer_reply *peer_new_task(peer *p, const char *host, uint16_t port, const char *token,
-                                const char *id, const char *data)
+const peer_reply *peer_new_task(peer *p, const char *host, uint16_t port,
+                                const char *token, const char *id, const char *data)
 {
     char body[512];
-    (void)snprintf(body, sizeof body, "{\"task\": {\"id\": \"%s\"}, \"data\": %s}", id, data);
+    (void)snprintf(body, sizeof body, "{\"task\": {\"id\": \"%s\"}, \"data\": %s}", id,
+                   data);
     return peer_ask(p, host, port, "POST", "/task/new", token, "0", body);
 }

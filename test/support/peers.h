@@ -27,7 +27,7 @@ typedef struct peer_request {
 /* What happens to the next requests of one path. */
 typedef struct peer_rule {
     const char *path;
-    int times; /* left; -1: always */
+    int times;  /* left; -1: always */
     int status; /* 0: hold the call for peer_answer() */
     const char *body;
 } peer_rule;
@@ -59,8 +59,9 @@ typedef struct peer {
 } peer;
 
 #define PEER_YES "{\"success\":true,\"code\":0,\"message\":\"ok\",\"data\":null}\n"
-#define PEER_BUSY                                                                       \
-    "{\"success\":false,\"code\":601,\"message\":\"Already has a task.\",\"data\":null}\n"
+#define PEER_BUSY                                                                        \
+    "{\"success\":false,\"code\":601,\"message\":\"Already has a "                       \
+    "task.\",\"data\":null}\n"
 #define PEER_HTML "<!DOCTYPE HTML><title>500 Internal Server Error</title>"
 
 /* Listens on `host`, a machine of this world. `foreign`: it is no libcoord. Asserts. */
@@ -71,7 +72,8 @@ void peer_close(peer *p);
 /* The next `times` requests of that path (-1: all) are answered so; status 0: held. Rules
  * of one path apply one after the other. */
 void peer_script(peer *p, const char *path, int times, int status, const char *body);
-/* A failure with this code and these data, as text for peer_script(). Static buffer ring. */
+/* A failure with this code and these data, as text for peer_script(). Static buffer ring.
+ */
 const char *peer_no(int code, const char *data);
 
 int peer_count(const peer *p, const char *path);
@@ -82,8 +84,8 @@ bool peer_await(peer *p, const char *path, int count, int64_t limit_ms);
 /* Answers a held request. */
 void peer_answer(peer *p, peer_request *request, int status, const char *body);
 
-/* Sends a request; the result is its index in replies. `token`, `channel` and `body` may be
- * NULL: absent. */
+/* Sends a request; the result is its index in replies. `token`, `channel` and `body` may
+ * be NULL: absent. */
 int peer_send(peer *p, const char *host, uint16_t port, const char *method,
               const char *path, const char *token, const char *channel, const char *body);
 /* ... and runs until it is answered; at most a minute. */
@@ -98,9 +100,11 @@ void peer_task_id(peer *p, int n, char id[COORDI_UUID_SIZE]);
 int peer_beat(peer *p);
 int peer_report(peer *p, const char *task_id, bool complete, const char *result);
 
-/* As a master: connects to a slave at host:port with this token, as "http://<own>:<port>". */
-const peer_reply *peer_connect(peer *p, const char *host, uint16_t port, const char *token);
-const peer_reply *peer_new_task(peer *p, const char *host, uint16_t port, const char *token,
-                                const char *id, const char *data);
+/* As a master: connects to a slave at host:port with this token, as
+ * "http://<own>:<port>". */
+const peer_reply *peer_connect(peer *p, const char *host, uint16_t port,
+                               const char *token);
+const peer_reply *peer_new_task(peer *p, const char *host, uint16_t port,
+                                const char *token, const char *id, const char *data);
 
 #endif

@@ -179,6 +179,11 @@ void process_signal(process *p, int signal)
     assert_int_equal(kill(p->pid, signal), 0);
 }
 
+int process_pid(const process *p)
+{
+    return p->pid;
+}
+
 /* ---- reading ---- */
 
 static void read_more(process *p)

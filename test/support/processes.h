@@ -28,6 +28,9 @@ const char *process_read_line(process *p, int64_t limit_ms);
 
 void process_signal(process *p, int signal);
 
+/* Its process id. */
+int process_pid(const process *p);
+
 /* Waits for its end: the exit status, or 128 + the signal that ended it. May be called
  * again. */
 int process_wait(process *p, int64_t limit_ms);

@@ -144,18 +144,18 @@ void wire_master(wire_rig *r, const coord_master_options *options)
     r->port = coord_master_port(r->master);
 }
 
-#define NOTED(name)                                                                     \
-    static void noted_##name(coord_connection *c, const coord_error *failure,          \
-                             coord_text data, void *user)                              \
-    {                                                                                   \
-        note(user, #name, coord_connection_id(c), failure, data, c);                    \
+#define NOTED(name)                                                                      \
+    static void noted_##name(coord_connection *c, const coord_error *failure,            \
+                             coord_text data, void *user)                                \
+    {                                                                                    \
+        note(user, #name, coord_connection_id(c), failure, data, c);                     \
     }
 NOTED(connect)
 NOTED(disconnect)
 NOTED(lost)
 
-static void noted_new_task(coord_connection *c, coord_task *task, const coord_error *failure,
-                           void *user)
+static void noted_new_task(coord_connection *c, coord_task *task,
+                           const coord_error *failure, void *user)
 {
     (void)c;
     note(user, "new_task", coord_task_id(task), failure, (coord_text){NULL, 0}, task);
@@ -210,8 +210,8 @@ coord_task *wire_task(wire_rig *r, coord_connection *c, const char *data)
 
 /* ---- slaves ---- */
 
-static coord_status hook(wire_rig *r, const char *what, coord_status says, coord_text data,
-                         coord_out *out)
+static coord_status hook(wire_rig *r, const char *what, coord_status says,
+                         coord_text data, coord_out *out)
 {
     note(r, what, "", NULL, data, NULL);
     if (r->hook_ms > 0) {
@@ -239,7 +239,8 @@ static coord_status on_disconnect(coord_slave *slave, coord_text data, coord_out
     return hook(r, "ask disconnect", r->disconnect_says, data, out);
 }
 
-static coord_status on_task(coord_slave *slave, coord_text data, coord_out *out, void *user)
+static coord_status on_task(coord_slave *slave, coord_text data, coord_out *out,
+                            void *user)
 {
     wire_rig *r = user;
     (void)slave;
@@ -251,7 +252,8 @@ static void on_lost(coord_slave *slave, const coord_error *why, void *user)
     note(user, "slave lost", "", why, (coord_text){NULL, 0}, slave);
 }
 
-static coord_status process(coord_slave *slave, coord_text data, coord_out *out, void *user)
+static coord_status process(coord_slave *slave, coord_text data, coord_out *out,
+                            void *user)
 {
     wire_rig *r = user;
     r->works++;

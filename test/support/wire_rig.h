@@ -1,5 +1,5 @@
-/* A simulated world with one real endpoint, a master or a slave, and scripted peers around
- * it. What the endpoint's callbacks are told is written down. */
+/* A simulated world with one real endpoint, a master or a slave, and scripted peers
+ * around it. What the endpoint's callbacks are told is written down. */
 #ifndef TEST_SUPPORT_WIRE_RIG_H
 #define TEST_SUPPORT_WIRE_RIG_H
 
@@ -35,13 +35,13 @@ typedef struct wire_rig {
     coord_status connect_says;
     coord_status disconnect_says;
     coord_status task_says;
-    int64_t hook_ms;  /* each hook takes so long */
-    int64_t work_ms;  /* ... and process_task, unless it is canceled */
+    int64_t hook_ms; /* each hook takes so long */
+    int64_t work_ms; /* ... and process_task, unless it is canceled */
     coord_status work_says;
     const char *work_out; /* JSON; NULL: nothing */
-    int works;    /* begun */
-    int canceled; /* seen by process_task */
-    int running;  /* process_tasks at once; must never pass 1 */
+    int works;            /* begun */
+    int canceled;         /* seen by process_task */
+    int running;          /* process_tasks at once; must never pass 1 */
     int most_running;
 } wire_rig;
 
@@ -51,7 +51,8 @@ void wire_close(wire_rig *r);
 
 /* A master on 10.0.0.1; `options` NULL: defaults. */
 void wire_master(wire_rig *r, const coord_master_options *options);
-/* A slave on 10.0.0.1 whose hooks and work do as the rig says; `options` NULL: defaults. */
+/* A slave on 10.0.0.1 whose hooks and work do as the rig says; `options` NULL: defaults.
+ */
 void wire_slave(wire_rig *r, const coord_slave_options *options);
 
 /* A scripted peer on 10.0.1.1, 10.0.1.2, ... */
