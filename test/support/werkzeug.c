@@ -313,6 +313,12 @@ static void bind_port(werkzeug *w)
         where.sin_port = htons(w->port);
         where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         if (bind(w->listen_fd, (struct sockaddr *)&where, sizeof where) == 0) {
+            /* Now, not before: for listening again beside old connections, and not for
+             * taking the port of another who does the same. */
+            const int yes = 1;
+            must(setsockopt(w->listen_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) ==
+                     0,
+                 "SO_REUSEADDR");
             return;
         }
     }
