@@ -2,8 +2,8 @@
  * @file callbacks.h
  * What a CommCoordinator asks of its host.
  *
- * Callbacks of one task never overlap; callbacks of different tasks may. None runs under a
- * lock of ours; each may call every function of comm_coordinator.h that does not wait.
+ * Callbacks of one task never overlap; callbacks of different tasks may. None runs under
+ * a lock of ours; each may call every function of comm_coordinator.h that does not wait.
  * Text given to a callback lives until it returns.
  */
 #ifndef COORD_CALLBACKS_H

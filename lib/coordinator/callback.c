@@ -143,7 +143,8 @@ void coordi_run_call_end(coordi_run *run)
 /* ---- public ---- */
 
 coord_status comm_coordinator_get_delivery(CommCoordinator *c,
-                                           comm_coordinator_delivery *ret, coord_error *err)
+                                           comm_coordinator_delivery *ret,
+                                           coord_error *err)
 {
     if (c == NULL || ret == NULL) {
         return coordi_fail(err, COORD_ERR_ARG, "delivery: c and ret are required");

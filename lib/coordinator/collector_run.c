@@ -1,74 +1,25 @@
 /* A collector task: start, then data until the host says that it is enough, then close.
- * What may follow each state is stated here and nowhere else. */
+ * What may follow each state is stated here and in rules.h, and nowhere else. */
 #include "codec/json.h"
-#include "coordinator/coordinator.h"
-
-#define S(state) COORDI_STATE_##state
+#include "coordinator/rules.h"
 
 static void send_data(coordi_run *run);
 static void judge(coordi_run *run);
 
+/* clang-format off */
 static const coordi_rule RULES[COORDI_STATE_COUNT][COORDI_EVENT_COUNT] = {
-    [S(QUEUED)] =
-        {
-            [COORDI_EVENT_ASSIGNED] = {S(STARTING), coordi_run_send_start},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(STARTING)] =
-        {
-            [COORDI_EVENT_ACCEPTED] = {S(ASKING), coordi_run_started},
-            [COORDI_EVENT_BROKEN] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(ASKING)] =
-        {
-            [COORDI_EVENT_SAMPLE] = {S(SENDING), send_data},
-            [COORDI_EVENT_INFO] = {S(JUDGING), judge},
-            [COORDI_EVENT_RETRY] = {S(PAUSING), coordi_run_pause},
-            [COORDI_EVENT_BROKEN] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(PAUSING)] =
-        {
-            [COORDI_EVENT_DUE] = {S(ASKING), coordi_run_send_ask},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(SENDING)] =
-        {
-            [COORDI_EVENT_YES] = {S(ASKING), coordi_run_send_ask},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(JUDGING)] =
-        {
-            [COORDI_EVENT_NO] = {S(ASKING), coordi_run_send_ask},
-            [COORDI_EVENT_YES] = {S(CLOSING), coordi_run_send_close},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(CLOSING)] =
-        {
-            [COORDI_EVENT_CLOSED] = {S(RELEASING), coordi_run_release},
-            [COORDI_EVENT_BROKEN] = {S(RELEASING), coordi_run_release}, /* not even sent */
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(RELEASING)] =
-        {
-            [COORDI_EVENT_RELEASED] = {S(FINISHING), coordi_run_finish},
-        },
-    [S(FINISHING)] =
-        {
-            [COORDI_EVENT_TOLD] = {S(ENDED), coordi_run_end},
-        },
-    [S(FAILING)] =
-        {
-            [COORDI_EVENT_TOLD] = {S(ENDED), coordi_run_end},
-        },
+    RULES_OF_BOTH,
+
+    ON(ASKING,    SAMPLE,   SENDING,   send_data),
+    ON(ASKING,    INFO,     JUDGING,   judge),
+    ON(ASKING,    RETRY,    PAUSING,   coordi_run_pause),
+    ON(ASKING,    BROKEN,   FAILING,   coordi_run_fail),
+    ON_TROUBLE(ASKING),
+
+    ON(SENDING,   YES,      ASKING,    coordi_run_send_ask),
+    ON_TROUBLE(SENDING),
 };
+/* clang-format on */
 
 /* A result with a data_id is a sample, any other tells of progress. */
 static coordi_event_kind read_result(coordi_run *run, coord_text result)

@@ -82,8 +82,9 @@ static coord_status adopt(CommCoordinator *c, const comm_coordinator_options *o,
                           coord_error *err)
 {
     c->callbacks.size = sizeof c->callbacks;
-    coord_status rc = coordi_options_adopt(&c->callbacks, sizeof c->callbacks, o->callbacks,
-                                           "comm_coordinator_callbacks", err);
+    coord_status rc =
+        coordi_options_adopt(&c->callbacks, sizeof c->callbacks, o->callbacks,
+                             "comm_coordinator_callbacks", err);
     if (rc != COORD_OK) {
         return rc;
     }
@@ -165,9 +166,10 @@ static void release_c(coordi_op *op)
     coordi_coordinator_unref(op->object);
 }
 
-/* Checks that the call may wait, and makes its op. `owner` NULL: it needs the loop alone. */
-static void *make_op(CommCoordinator *c, size_t size, void (*run)(coordi_op *), bool waits,
-                     const void *owner, const char *what, coord_error *err,
+/* Checks that the call may wait, and makes its op. `owner` NULL: it needs the loop alone.
+ */
+static void *make_op(CommCoordinator *c, size_t size, void (*run)(coordi_op *),
+                     bool waits, const void *owner, const char *what, coord_error *err,
                      coord_status *status)
 {
     if (c == NULL) {
@@ -245,10 +247,11 @@ static coord_status check_callbacks(const CommCoordinator *c, coord_role role,
     const comm_coordinator_callbacks *cb = &c->callbacks;
     const char *missing = NULL;
     if (role == COORD_COLLECTOR) {
-        missing = cb->deal_with_collector_send_data == NULL      ? "collector_send_data"
-                  : cb->deal_with_collector_judge_finish == NULL ? "collector_judge_finish"
-                  : cb->deal_with_collector_finish_task == NULL  ? "collector_finish_task"
-                                                                 : NULL;
+        missing = cb->deal_with_collector_send_data == NULL ? "collector_send_data"
+                  : cb->deal_with_collector_judge_finish == NULL
+                      ? "collector_judge_finish"
+                  : cb->deal_with_collector_finish_task == NULL ? "collector_finish_task"
+                                                                : NULL;
     } else {
         missing = cb->deal_with_learner_get_data == NULL       ? "learner_get_data"
                   : cb->deal_with_learner_send_info == NULL    ? "learner_send_info"
@@ -292,8 +295,7 @@ static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_
 {
     const char *what = post ? "post" : "send";
     coord_status rc;
-    coordi_send_op *op =
-        make_op(c, sizeof *op, run_send, !post, NULL, what, err, &rc);
+    coordi_send_op *op = make_op(c, sizeof *op, run_send, !post, NULL, what, err, &rc);
     if (op == NULL) {
         return rc;
     }
@@ -356,9 +358,9 @@ static void release_name(coordi_op *op)
     release_c(op);
 }
 
-static name_op *make_name_op(CommCoordinator *c, void (*run)(coordi_op *), const char *name,
-                             bool waits, const char *what, coord_error *err,
-                             coord_status *status)
+static name_op *make_name_op(CommCoordinator *c, void (*run)(coordi_op *),
+                             const char *name, bool waits, const char *what,
+                             coord_error *err, coord_status *status)
 {
     name_op *op = make_op(c, sizeof *op, run, waits, c, what, err, status);
     if (op == NULL) {
@@ -431,8 +433,10 @@ coord_status comm_coordinator_data_ready(CommCoordinator *c, const char *buffer_
                                          coord_error *err)
 {
     coord_status rc;
-    name_op *op = make_name_op(c, run_data_ready, buffer_id, false, "data_ready", err, &rc);
-    return op == NULL ? rc : finish_call(&op->op, COORDI_OP_PATIENCE_MS, "data_ready", err);
+    name_op *op =
+        make_name_op(c, run_data_ready, buffer_id, false, "data_ready", err, &rc);
+    return op == NULL ? rc
+                      : finish_call(&op->op, COORDI_OP_PATIENCE_MS, "data_ready", err);
 }
 
 /* ---- waiting ---- */

@@ -2,10 +2,10 @@
  *
  * Vocabulary
  *   member  a worker of the membership, connected or not (member.c)
- *   run     a task of the host on its way through its states, from send or post to its last
- *           callback (run.c; the tables are in collector_run.c and learner_run.c)
- *   request one task in the sense of the wire: a run makes many
- *   lane    where the callbacks of one run are called, one after the other (callback.c)
+ *   run     a task of the host on its way through its states, from send or post to its
+ * last callback (run.c; the tables are in collector_run.c and learner_run.c) request one
+ * task in the sense of the wire: a run makes many lane    where the callbacks of one run
+ * are called, one after the other (callback.c)
  *
  * Everything here belongs to the loop thread, but for what is marked otherwise. */
 #ifndef COORDI_COORDINATOR_COORDINATOR_H
@@ -53,7 +53,7 @@ struct CommCoordinator {
     coord_resource_policy policy;
     coordi_log log;
     atomic_uint port;
-    atomic_bool dead; /* destroyed: no callback begins any more */
+    atomic_bool dead;    /* destroyed: no callback begins any more */
     atomic_size_t tasks; /* queued and running ones, for a wait that was in vain */
 
     coordi_phase phase;
@@ -93,9 +93,9 @@ char *coordi_coordinator_status(CommCoordinator *c);
 /* ---- members ---- */
 
 typedef enum coordi_member_state {
-    COORDI_MEMBER_AWAY,       /* not connected; the timer brings the next attempt */
+    COORDI_MEMBER_AWAY, /* not connected; the timer brings the next attempt */
     COORDI_MEMBER_CONNECTING,
-    COORDI_MEMBER_ASKING,     /* for its resources: it comes into the pool with them */
+    COORDI_MEMBER_ASKING, /* for its resources: it comes into the pool with them */
     COORDI_MEMBER_FREE,
     COORDI_MEMBER_WORKING,    /* for its run */
     COORDI_MEMBER_RECOVERING, /* closes what a failed run left behind */
@@ -108,14 +108,14 @@ struct coordi_member {
     coordi_config_worker worker; /* role, id, host, port */
     coordi_member_state state;
     coord_connection *connection; /* NULL while AWAY or GONE */
-    coord_task *task;   /* its own request (resource, close); NULL: none */
-    coordi_run *run;    /* works for it, or waits for its release; NULL: none */
-    char *resource;     /* what it said last that it has; JSON, owned */
-    bool leaving;       /* to be disconnected as soon as it is idle */
+    coord_task *task;             /* its own request (resource, close); NULL: none */
+    coordi_run *run;              /* works for it, or waits for its release; NULL: none */
+    char *resource;               /* what it said last that it has; JSON, owned */
+    bool leaving;                 /* to be disconnected as soon as it is idle */
     coordi_timer retry;
-    int64_t pause_ms;   /* before the next attempt; grows */
+    int64_t pause_ms; /* before the next attempt; grows */
     int64_t away_since_ms;
-    coord_error why;    /* what went wrong last; status COORD_OK: nothing */
+    coord_error why; /* what went wrong last; status COORD_OK: nothing */
 };
 
 const char *coordi_member_state_str(coordi_member_state state);
@@ -125,11 +125,12 @@ void coordi_member_free(coordi_member *m);
 void coordi_member_connect(coordi_member *m);
 /* Its run is over. Released: back to the pool with fresh resources, then the run gets
  * COORDI_EVENT_RELEASED. Recovered: the same after a request of the name `close_name`
- * (NULL: none), and the run, which has let go of it, is not told. `busy`: it still works. */
+ * (NULL: none), and the run, which has let go of it, is not told. `busy`: it still works.
+ */
 void coordi_member_release(coordi_member *m);
 void coordi_member_recover(coordi_member *m, const char *close_name, bool busy);
-/* Disconnects, whatever it was asked for; not while it works for a run. It becomes GONE, at
- * once or soon. */
+/* Disconnects, whatever it was asked for; not while it works for a run. It becomes GONE,
+ * at once or soon. */
 void coordi_member_leave(coordi_member *m);
 /* Drops it without a word. */
 void coordi_member_drop(coordi_member *m, const coord_error *why);
@@ -163,12 +164,12 @@ typedef enum coordi_event_kind {
     COORDI_EVENT_INFO,     /* a collector's progress */
     COORDI_EVENT_WANT,     /* a learner wants a batch */
     COORDI_EVENT_LEARNED,
-    COORDI_EVENT_CLOSED,   /* the close request has ended, well or not */
-    COORDI_EVENT_RETRY,    /* the request failed at the worker; another may not */
-    COORDI_EVENT_BROKEN,   /* ... for good; or a callback failed */
-    COORDI_EVENT_LOST,     /* the worker is gone */
-    COORDI_EVENT_STOP,     /* cancel, close, or too long in the queue */
-    COORDI_EVENT_YES,      /* the callback has returned */
+    COORDI_EVENT_CLOSED, /* the close request has ended, well or not */
+    COORDI_EVENT_RETRY,  /* the request failed at the worker; another may not */
+    COORDI_EVENT_BROKEN, /* ... for good; or a callback failed */
+    COORDI_EVENT_LOST,   /* the worker is gone */
+    COORDI_EVENT_STOP,   /* cancel, close, or too long in the queue */
+    COORDI_EVENT_YES,    /* the callback has returned */
     COORDI_EVENT_NO,
     COORDI_EVENT_AGAIN,
     COORDI_EVENT_DUE,      /* the pause is over */
@@ -204,16 +205,16 @@ struct coordi_run {
     char *task; /* the host's text; owned */
     size_t task_len;
     uint32_t attempt;
-    uint64_t sequence; /* of the request under way, or the last */
+    uint64_t sequence;       /* of the request under way, or the last */
     uint64_t start_sequence; /* ... of the start, for its callback */
     coordi_link queue;
     int64_t since_ms; /* of the state */
 
-    coordi_member *member;           /* NULL: none (any more) */
+    coordi_member *member;         /* NULL: none (any more) */
     char worker_id[COORD_ID_SIZE]; /* who it is or was */
-    coord_task *request; /* under way, or the last: callbacks read its result */
-    uint32_t failures;   /* requests failed in a row */
-    coordi_timer timer;  /* queue timeout, pause, wait for data */
+    coord_task *request;           /* under way, or the last: callbacks read its result */
+    uint32_t failures;             /* requests failed in a row */
+    coordi_timer timer;            /* queue timeout, pause, wait for data */
     int64_t pause_ms;
     coord_error why; /* of a failure */
 
@@ -229,7 +230,7 @@ struct coordi_run {
     coordi_event_kind (*call)(coordi_run *run); /* what `job` does on the lane */
     coordi_event_kind returned;
     coord_error call_why; /* with COORDI_EVENT_BROKEN */
-    bool ready; /* data_ready came while the host was looking */
+    bool ready;           /* data_ready came while the host was looking */
 
     /* What callbacks are told; filled in on the loop, read on the lane. */
     char *buffer_id; /* owned; NULL: none */
@@ -257,8 +258,7 @@ extern const coordi_run_kind coordi_learner_run;
 const char *coordi_state_str(coordi_state state);
 /* Queues a task of the host. */
 coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
-                               coord_text task, coordi_send_op *send,
-                               coord_error *err);
+                               coord_text task, coordi_send_op *send, coord_error *err);
 void coordi_run_dispatch(coordi_run *run, coordi_event_kind event);
 /* STOP, LOST or BROKEN, and why. */
 void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error *why);

@@ -1,10 +1,8 @@
 /* A learner task: start; then get data, learn, judge, again and again; then close.
- * What may follow each state is stated here and nowhere else. */
+ * What may follow each state is stated here and in rules.h, and nowhere else. */
 #include "base/error.h"
 #include "codec/json.h"
-#include "coordinator/coordinator.h"
-
-#define S(state) COORDI_STATE_##state
+#include "coordinator/rules.h"
 
 enum { WAIT_FIRST_MS = 10, WAIT_LONGEST_MS = 1000 }; /* for a host without data */
 
@@ -13,82 +11,29 @@ static void wait_for_data(coordi_run *run);
 static void send_learn(coordi_run *run);
 static void judge(coordi_run *run);
 
+/* clang-format off */
 static const coordi_rule RULES[COORDI_STATE_COUNT][COORDI_EVENT_COUNT] = {
-    [S(QUEUED)] =
-        {
-            [COORDI_EVENT_ASSIGNED] = {S(STARTING), coordi_run_send_start},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(STARTING)] =
-        {
-            [COORDI_EVENT_ACCEPTED] = {S(ASKING), coordi_run_started},
-            [COORDI_EVENT_BROKEN] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(ASKING)] =
-        {
-            [COORDI_EVENT_WANT] = {S(SAMPLING), sample},
-            [COORDI_EVENT_RETRY] = {S(PAUSING), coordi_run_pause},
-            [COORDI_EVENT_BROKEN] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(PAUSING)] =
-        {
-            [COORDI_EVENT_DUE] = {S(ASKING), coordi_run_send_ask},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(SAMPLING)] =
-        {
-            [COORDI_EVENT_YES] = {S(LEARNING), send_learn},
-            [COORDI_EVENT_AGAIN] = {S(WAITING), wait_for_data},
-            [COORDI_EVENT_BROKEN] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(WAITING)] =
-        {
-            [COORDI_EVENT_DUE] = {S(SAMPLING), sample},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(LEARNING)] =
-        {
-            [COORDI_EVENT_LEARNED] = {S(JUDGING), judge},
-            [COORDI_EVENT_RETRY] = {S(PAUSING), coordi_run_pause},
-            [COORDI_EVENT_BROKEN] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(JUDGING)] =
-        {
-            [COORDI_EVENT_NO] = {S(ASKING), coordi_run_send_ask},
-            [COORDI_EVENT_YES] = {S(CLOSING), coordi_run_send_close},
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(CLOSING)] =
-        {
-            [COORDI_EVENT_CLOSED] = {S(RELEASING), coordi_run_release},
-            [COORDI_EVENT_BROKEN] = {S(RELEASING), coordi_run_release}, /* not even sent */
-            [COORDI_EVENT_LOST] = {S(FAILING), coordi_run_fail},
-            [COORDI_EVENT_STOP] = {S(FAILING), coordi_run_fail},
-        },
-    [S(RELEASING)] =
-        {
-            [COORDI_EVENT_RELEASED] = {S(FINISHING), coordi_run_finish},
-        },
-    [S(FINISHING)] =
-        {
-            [COORDI_EVENT_TOLD] = {S(ENDED), coordi_run_end},
-        },
-    [S(FAILING)] =
-        {
-            [COORDI_EVENT_TOLD] = {S(ENDED), coordi_run_end},
-        },
+    RULES_OF_BOTH,
+
+    ON(ASKING,    WANT,     SAMPLING,  sample),
+    ON(ASKING,    RETRY,    PAUSING,   coordi_run_pause),
+    ON(ASKING,    BROKEN,   FAILING,   coordi_run_fail),
+    ON_TROUBLE(ASKING),
+
+    ON(SAMPLING,  YES,      LEARNING,  send_learn),
+    ON(SAMPLING,  AGAIN,    WAITING,   wait_for_data),
+    ON(SAMPLING,  BROKEN,   FAILING,   coordi_run_fail),
+    ON_TROUBLE(SAMPLING),
+
+    ON(WAITING,   DUE,      SAMPLING,  sample),
+    ON_TROUBLE(WAITING),
+
+    ON(LEARNING,  LEARNED,  JUDGING,   judge),
+    ON(LEARNING,  RETRY,    PAUSING,   coordi_run_pause),
+    ON(LEARNING,  BROKEN,   FAILING,   coordi_run_fail),
+    ON_TROUBLE(LEARNING),
 };
+/* clang-format on */
 
 /* ---- requests ---- */
 
@@ -155,9 +100,9 @@ static void wait_for_data(coordi_run *run)
 static coordi_event_kind call_get_data(coordi_run *run)
 {
     const comm_coordinator_callbacks *cb = &run->c->callbacks;
-    coord_status rc = cb->deal_with_learner_get_data(run->c, run->id, run->buffer_id,
-                                                     run->batch_size, run->learner_iter,
-                                                     &run->out, cb->user);
+    coord_status rc =
+        cb->deal_with_learner_get_data(run->c, run->id, run->buffer_id, run->batch_size,
+                                       run->learner_iter, &run->out, cb->user);
     if (rc == COORD_AGAIN) {
         return COORDI_EVENT_AGAIN;
     }
@@ -165,8 +110,9 @@ static coordi_event_kind call_get_data(coordi_run *run)
         return COORDI_EVENT_YES;
     }
     (void)coordi_fail(&run->call_why, COORD_ERR_CALLBACK,
-                      "task '%.100s': deal_with_learner_get_data answered \"%s\"%s", run->id,
-                      coord_status_str(rc), rc == COORD_OK ? " without any data" : "");
+                      "task '%.100s': deal_with_learner_get_data answered \"%s\"%s",
+                      run->id, coord_status_str(rc),
+                      rc == COORD_OK ? " without any data" : "");
     return COORDI_EVENT_BROKEN;
 }
 

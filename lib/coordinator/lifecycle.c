@@ -69,8 +69,9 @@ static coord_status make_parts(CommCoordinator *c, coord_error *err)
     c->loop->env->random(c->loop, &seed, sizeof seed);
     coord_status rc = coord_resource_manager_create(&c->policy, seed, &c->resources, err);
     if (rc == COORD_OK) {
-        rc = coordi_executor_create(c->loop, c->config.executor,
-                                    (size_t)c->config.executor_threads, &c->executor, err);
+        rc =
+            coordi_executor_create(c->loop, c->config.executor,
+                                   (size_t)c->config.executor_threads, &c->executor, err);
     }
     if (rc == COORD_OK) {
         rc = coordi_lane_open(c->executor, &c->lane, err);
@@ -97,9 +98,9 @@ static size_t count_ready(const CommCoordinator *c, int role)
 
 static const char *reason_of(const coordi_member *m)
 {
-    return m->why.status == COORD_OK    ? "not connected yet"
+    return m->why.status == COORD_OK ? "not connected yet"
            : m->why.cause[0] != '\0' ? m->why.cause
-                                       : m->why.text;
+                                     : m->why.text;
 }
 
 /* "2 of 3 collectors, missing 'c2': <why>": the first few that are missing. */
@@ -113,8 +114,7 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
             if (!coordi_member_is_ready(m) && named++ < 3) {
                 coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s)", named > 1 ? ", " : "",
                                 coord_role_str((coord_role)role), m->worker.id,
-                                m->worker.host, (unsigned)m->worker.port,
-                                reason_of(m));
+                                m->worker.host, (unsigned)m->worker.port, reason_of(m));
             }
         }
     }
@@ -242,7 +242,8 @@ static size_t count_members(const CommCoordinator *c)
     return count;
 }
 
-/* The last one to go may still stand on the stack: everything is released from a timer. */
+/* The last one to go may still stand on the stack: everything is released from a timer.
+ */
 static void on_all_gone(coordi_timer *timer)
 {
     CommCoordinator *c = COORDI_ITEM(timer, CommCoordinator, close_deadline);
@@ -288,8 +289,8 @@ static void stop_runs(CommCoordinator *c)
     }
 }
 
-/* Time is up: nobody on the wire is waited for any more. If runs are left then, the host's
- * own callbacks keep them. */
+/* Time is up: nobody on the wire is waited for any more. If runs are left then, the
+ * host's own callbacks keep them. */
 static void on_close_deadline(coordi_timer *timer)
 {
     CommCoordinator *c = COORDI_ITEM(timer, CommCoordinator, close_deadline);

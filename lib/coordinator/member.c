@@ -181,8 +181,8 @@ void coordi_member_connect(coordi_member *m)
         m->connection->connect_retries = 0; /* our own pauses grow */
         m->connection->on_lost = on_lost;
         m->connection->on_lost_arg = m;
-        rc = coordi_connection_connect(m->connection, (coord_text){NULL, 0}, on_connected, m,
-                                       &err);
+        rc = coordi_connection_connect(m->connection, (coord_text){NULL, 0}, on_connected,
+                                       m, &err);
     }
     if (rc != COORD_OK) {
         go_away(m, &err);
@@ -234,7 +234,8 @@ static bool settled(coordi_member *m, coord_task *task)
     return false;
 }
 
-static coord_status keep_resource(coordi_member *m, const coord_task *task, coord_error *err)
+static coord_status keep_resource(coordi_member *m, const coord_task *task,
+                                  coord_error *err)
 {
     coord_text result = coord_task_result(task);
     bool completed = coord_task_get_status(task) == COORD_TASK_COMPLETED;
@@ -272,8 +273,9 @@ static void on_resource(coord_task *task, void *arg)
         go_away(m, &err);
         return;
     }
-    COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker ready worker=%s role=%s resource=%.200s",
-               m->worker.id, coord_role_str(m->worker.role), m->resource);
+    COORDI_LOG(&m->c->log, COORD_LOG_INFO,
+               "worker ready worker=%s role=%s resource=%.200s", m->worker.id,
+               coord_role_str(m->worker.role), m->resource);
     m->state = COORDI_MEMBER_FREE;
     m->pause_ms = 0;
     m->why.status = COORD_OK;
@@ -351,8 +353,8 @@ void coordi_member_leave(coordi_member *m)
     (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);
     let_run_finish(m);
     if (m->connection != NULL &&
-        coordi_connection_disconnect(m->connection, (coord_text){NULL, 0}, on_disconnected,
-                                     m, &why) == COORD_OK) {
+        coordi_connection_disconnect(m->connection, (coord_text){NULL, 0},
+                                     on_disconnected, m, &why) == COORD_OK) {
         m->state = COORDI_MEMBER_LEAVING;
         return;
     }

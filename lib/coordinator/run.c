@@ -1,8 +1,9 @@
 /* What both kinds of task have in common: the queue, requests to the worker, the ends.
  *
- * A run lives from coordi_run_create() to COORDI_STATE_ENDED, and its memory until the last
- * callback job that was on its way has come back. dispatch() looks the event up in the
- * kind's table; an event that the state does not know comes too late and is dropped. */
+ * A run lives from coordi_run_create() to COORDI_STATE_ENDED, and its memory until the
+ * last callback job that was on its way has come back. dispatch() looks the event up in
+ * the kind's table; an event that the state does not know comes too late and is dropped.
+ */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "codec/json.h"
@@ -46,13 +47,14 @@ static coord_status check_task(CommCoordinator *c, coord_text task, char **id,
                                 "a string of 1 to 255 bytes without NUL", got.value);
     }
     if (coordi_map_get(&c->runs, text) != NULL) {
-        return coordi_fail(err, COORD_ERR_EXISTS, "task '%.100s': is queued or runs already",
-                           text);
+        return coordi_fail(err, COORD_ERR_EXISTS,
+                           "task '%.100s': is queued or runs already", text);
     }
     if (c->queued >= (size_t)c->config.max_queued_tasks) {
-        return coordi_fail(err, COORD_ERR_BUSY,
-                           "task '%.100s': %zu tasks wait already, max_queued_tasks is %lld",
-                           text, c->queued, (long long)c->config.max_queued_tasks);
+        return coordi_fail(
+            err, COORD_ERR_BUSY,
+            "task '%.100s': %zu tasks wait already, max_queued_tasks is %lld", text,
+            c->queued, (long long)c->config.max_queued_tasks);
     }
     *id = coordi_strdup(text);
     return *id == NULL ? coordi_fail_nomem(err, "task") : COORD_OK;
@@ -164,8 +166,8 @@ static void on_timer(coordi_timer *timer)
     }
     coord_error why;
     (void)coordi_fail(&why, COORD_ERR_TIMEOUT,
-                      "task '%.100s': no %s was free within queue_timeout_s (%g)", run->id,
-                      coord_role_str(run->kind->role),
+                      "task '%.100s': no %s was free within queue_timeout_s (%g)",
+                      run->id, coord_role_str(run->kind->role),
                       (double)run->c->config.queue_timeout_ms / 1000.0);
     coordi_run_stop(run, COORDI_EVENT_STOP, &why);
 }
@@ -189,9 +191,9 @@ static bool forget_request(coordi_run *run)
 /* A request that could not be sent is as broken as one that failed for good. */
 static void broken(coordi_run *run, const coord_error *why)
 {
-    coordi_run_stop(run,
-                    why->status == COORD_ERR_LOST ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN,
-                    why);
+    coordi_run_stop(
+        run, why->status == COORD_ERR_LOST ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN,
+        why);
 }
 
 void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout_ms)
@@ -208,7 +210,8 @@ void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout
         coordi_free(body);
     }
     if (rc == COORD_OK) {
-        coord_task_unref(run->request); /* the last one: nobody reads its result any more */
+        coord_task_unref(
+            run->request); /* the last one: nobody reads its result any more */
         run->request = task;
         run->info = (coord_text){NULL, 0};
         run->sequence++;
@@ -244,8 +247,9 @@ static void request_failed(coordi_run *run, const coord_error *why)
     }
     run->failures++;
     coord_error told;
-    (void)coordi_fail_because(&told, why->status, why, "task '%.60s' at '%.60s': %s (%u in "
-                                                       "a row)",
+    (void)coordi_fail_because(&told, why->status, why,
+                              "task '%.60s' at '%.60s': %s (%u in "
+                              "a row)",
                               run->id, run->worker_id, coord_status_str(why->status),
                               run->failures);
     if (may_pass && run->failures <= (uint64_t)run->c->config.request_retries) {
@@ -392,8 +396,7 @@ static void send_named(coordi_run *run, const char *name, int64_t timeout_ms)
 
 void coordi_run_send_ask(coordi_run *run)
 {
-    send_named(run, run->kind->ask_name,
-               run->c->config.task_timeout_ms[run->kind->role]);
+    send_named(run, run->kind->ask_name, run->c->config.task_timeout_ms[run->kind->role]);
 }
 
 void coordi_run_pause(coordi_run *run)
@@ -446,8 +449,8 @@ void coordi_run_fail(coordi_run *run)
         c->queued--;
     }
     COORDI_LOG(&c->log, COORD_LOG_WARN,
-               "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"", run->id,
-               run->worker_id, run->attempt, run->why.text, run->why.cause);
+               "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"",
+               run->id, run->worker_id, run->attempt, run->why.text, run->why.cause);
     let_go_of_member(run, forget_request(run));
     if (run->send == NULL) {
         coordi_run_call_end(run);

@@ -53,11 +53,12 @@ static void add_pools(coordi_buf *buf, const CommCoordinator *c)
             assigned += m->state == COORDI_MEMBER_WORKING;
             connected += coordi_member_is_ready(m);
         }
-        coordi_buf_addf(buf,
-                        "%s\"%s\": {\"connected\": %zu, \"free\": %zu, \"assigned\": %zu, "
-                        "\"quarantined\": %zu}",
-                        role == 0 ? "" : ", ", coord_role_str((coord_role)role), connected,
-                        free_workers, assigned, connected - free_workers - assigned);
+        coordi_buf_addf(
+            buf,
+            "%s\"%s\": {\"connected\": %zu, \"free\": %zu, \"assigned\": %zu, "
+            "\"quarantined\": %zu}",
+            role == 0 ? "" : ", ", coord_role_str((coord_role)role), connected,
+            free_workers, assigned, connected - free_workers - assigned);
     }
     coordi_buf_adds(buf, "}");
 }
@@ -65,15 +66,16 @@ static void add_pools(coordi_buf *buf, const CommCoordinator *c)
 static void add_counters(coordi_buf *buf, const CommCoordinator *c)
 {
     const coordi_counters *n = &c->counters;
-    coordi_buf_addf(buf,
-                    ", \"counters\": {\"accepted\": %llu, \"finished\": %llu, \"failed\": "
-                    "%llu, \"queued\": %zu, \"requests\": %llu, \"workers_lost\": %llu, "
-                    "\"late_results\": %llu, \"dropped_events\": %llu}",
-                    (unsigned long long)n->accepted, (unsigned long long)n->finished,
-                    (unsigned long long)n->failed, c->queued,
-                    (unsigned long long)n->requests, (unsigned long long)n->workers_lost,
-                    (unsigned long long)(c->master == NULL ? 0 : c->master->late_results),
-                    (unsigned long long)n->dropped_events);
+    coordi_buf_addf(
+        buf,
+        ", \"counters\": {\"accepted\": %llu, \"finished\": %llu, \"failed\": "
+        "%llu, \"queued\": %zu, \"requests\": %llu, \"workers_lost\": %llu, "
+        "\"late_results\": %llu, \"dropped_events\": %llu}",
+        (unsigned long long)n->accepted, (unsigned long long)n->finished,
+        (unsigned long long)n->failed, c->queued, (unsigned long long)n->requests,
+        (unsigned long long)n->workers_lost,
+        (unsigned long long)(c->master == NULL ? 0 : c->master->late_results),
+        (unsigned long long)n->dropped_events);
 }
 
 char *coordi_coordinator_status(CommCoordinator *c)

@@ -1,6 +1,6 @@
 /* The only door to the outside world: clock, timers, threads, network, processes, files,
- * random bytes. One table of functions, two implementations: real (real_*.c) and simulated
- * (sim_*.c). Nothing outside lib/env calls the operating system.
+ * random bytes. One table of functions, two implementations: real (real_*.c) and
+ * simulated (sim_*.c). Nothing outside lib/env calls the operating system.
  *
  * Vocabulary
  *   loop    a queue of jobs, a clock with timers, and a share of the network. What lives
@@ -43,7 +43,8 @@ struct coordi_timer {
     coordi_timer *prev;
 };
 
-typedef struct coordi_event coordi_event;   /* a binary semaphore: wait takes what set gave */
+/* A binary semaphore: wait takes what set gave. */
+typedef struct coordi_event coordi_event;
 typedef struct coordi_thread coordi_thread; /* a thread of ours */
 
 /* ---- http client ---- */
@@ -82,7 +83,7 @@ typedef struct coordi_http_spec {
     int64_t timeout_ms; /* for all of it: resolve, connect, send, answer */
     bool fresh;         /* a connection of its own: libcurl would silently send again on a
                          * kept connection that dies unanswered */
-    size_t max_reply_bytes; /* 0: 1 MiB */
+    size_t max_reply_bytes;    /* 0: 1 MiB */
     coordi_http_done_fn *done; /* called once, never from within send */
     void *arg;
 } coordi_http_spec;
@@ -96,14 +97,14 @@ typedef void coordi_http_path_fn(coord_status status, const char *local_host,
 typedef struct coordi_http_server coordi_http_server;
 typedef struct coordi_http_call coordi_http_call;
 
-/* A request has come in whole. Answer it with http_answer, now or later; each call exactly
- * once, even when the server is gone by then. */
+/* A request has come in whole. Answer it with http_answer, now or later; each call
+ * exactly once, even when the server is gone by then. */
 typedef void coordi_http_call_fn(coordi_http_call *call, void *arg);
 
 typedef struct coordi_http_server_spec {
-    const char *host;         /* numeric, or a name that resolves at once; "" is any */
-    uint16_t port;            /* 0: any free port */
-    size_t max_body_bytes;    /* a longer body is read and dropped but for a first part */
+    const char *host;      /* numeric, or a name that resolves at once; "" is any */
+    uint16_t port;         /* 0: any free port */
+    size_t max_body_bytes; /* a longer body is read and dropped but for a first part */
     size_t max_inflight_bytes; /* bodies held at once; what would pass it waits unread */
     coordi_http_call_fn *on_call;
     void *arg;
@@ -141,13 +142,14 @@ typedef struct coordi_process_spec {
 typedef struct coordi_env {
     const char *name; /* "real" or "sim" */
 
-    int64_t (*now_ms)(coord_loop *loop);                /* any thread; monotonic */
-    int64_t (*wall_ms)(coord_loop *loop);               /* any thread; since 1970 */
+    int64_t (*now_ms)(coord_loop *loop);  /* any thread; monotonic */
+    int64_t (*wall_ms)(coord_loop *loop); /* any thread; since 1970 */
     void (*random)(coord_loop *loop, void *bytes, size_t len); /* any thread */
 
     /* Loop */
     void (*post)(coord_loop *loop, coordi_job *job); /* any thread; first in, first out */
-    bool (*inside)(const coord_loop *loop); /* any thread: is this the loop thread, now? */
+    /* Any thread: is this the loop thread, now? */
+    bool (*inside)(const coord_loop *loop);
     coord_status (*step)(coord_loop *loop, int64_t wait_ms, coord_error *err);
     int (*fd)(const coord_loop *loop);
     void (*free)(coord_loop *loop); /* the last reference is gone; any thread */
@@ -155,8 +157,9 @@ typedef struct coordi_env {
     void (*timer_cancel)(coord_loop *loop, coordi_timer *timer);
 
     /* Threads; all of these from any thread */
-    coord_status (*thread_start)(coord_loop *loop, const char *name, void (*run)(void *arg),
-                                 void *arg, coordi_thread **ret, coord_error *err);
+    coord_status (*thread_start)(coord_loop *loop, const char *name,
+                                 void (*run)(void *arg), void *arg, coordi_thread **ret,
+                                 coord_error *err);
     void (*thread_join)(coordi_thread *thread); /* frees it; run() is about to return */
     coordi_event *(*event_create)(coord_loop *loop); /* NULL: out of memory */
     void (*event_set)(coordi_event *event);
@@ -180,8 +183,9 @@ typedef struct coordi_env {
     coord_status (*server_create)(coord_loop *loop, const coordi_http_server_spec *spec,
                                   coordi_http_server **ret, coord_error *err);
     uint16_t (*server_port)(const coordi_http_server *server);
-    void (*server_destroy)(coordi_http_server *server); /* open calls stay to be answered */
-    /* A header's value, repeated ones joined by ","; NULL when absent; until the answer. */
+    /* Open calls stay to be answered. */
+    void (*server_destroy)(coordi_http_server *server);
+    /* A header's value until the answer, repeated ones joined by ","; NULL: absent. */
     const char *(*call_header)(coordi_http_call *call, const char *name);
     /* `body` is from coordi_alloc and taken over; NULL: out of memory, an empty 500. */
     void (*http_answer)(coordi_http_call *call, int http_status, char *body, size_t len);
@@ -192,8 +196,8 @@ typedef struct coordi_env {
     int64_t (*process_id)(const coordi_process *process);
     /* Signals the child's whole process group. */
     void (*process_signal)(coordi_process *process, int signal_number);
-    /* True: what it writes is left in its pipes, so that it has to wait in the end. Some of
-     * it may still come. Its exit comes all the same, after what was in the pipes. */
+    /* True: what it writes is left in its pipes, so that it has to wait in the end. Some
+     * of it may still come. Its exit comes all the same, after what was in the pipes. */
     void (*process_pause)(coordi_process *process, bool paused);
     void (*process_destroy)(coordi_process *process); /* kills what is left of it */
 
@@ -228,8 +232,8 @@ typedef struct coordi_guard_spec {
     void *arg;
 } coordi_guard_spec;
 
-/* Watches the lifeline on a thread that stays for good. Only the first call does, and only
- * when there is one. Any thread; belongs to the process, not to a loop. */
+/* Watches the lifeline on a thread that stays for good. Only the first call does, and
+ * only when there is one. Any thread; belongs to the process, not to a loop. */
 coord_status coordi_child_guard(const coordi_guard_spec *spec, coord_error *err);
 
 /* ---- in short ---- */
@@ -249,7 +253,8 @@ static inline bool coordi_inside(const coord_loop *loop)
     return loop->env->inside(loop);
 }
 
-static inline void coordi_timer_in(coord_loop *loop, coordi_timer *timer, int64_t delay_ms)
+static inline void coordi_timer_in(coord_loop *loop, coordi_timer *timer,
+                                   int64_t delay_ms)
 {
     loop->env->timer_set(loop, timer, coordi_now(loop) + delay_ms);
 }
@@ -268,17 +273,19 @@ static inline bool coordi_timer_is_set(const coordi_timer *timer)
 coord_loop *coordi_loop_ref(coord_loop *loop);
 void coordi_loop_unref(coord_loop *loop);
 
-/* For a destroy function whose object had the loop to itself, after it posted its teardown:
- * drops the caller's reference. Outside of the loop thread and of every callback it first
- * waits, one second at most, until that reference is the last one, so that normally all
- * threads are gone when destroy returns; elsewhere, or later, the loop ends by itself. */
+/* For a destroy function whose object had the loop to itself, after it posted its
+ * teardown: drops the caller's reference. Outside of the loop thread and of every
+ * callback it first waits, one second at most, until that reference is the last one, so
+ * that normally all threads are gone when destroy returns; elsewhere, or later, the loop
+ * ends by itself. */
 void coordi_loop_retire(coord_loop *loop);
 
 /* A random version 4 UUID. */
 void coordi_random_uuid(coord_loop *loop, char out[37]);
 
 /* COORD_ERR_FORKED in a child of the process that made the loop, else COORD_OK. */
-coord_status coordi_check_fork(const coord_loop *loop, const char *what, coord_error *err);
+coord_status coordi_check_fork(const coord_loop *loop, const char *what,
+                               coord_error *err);
 
 /* ---- callbacks on the stack ---- */
 

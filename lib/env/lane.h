@@ -13,11 +13,10 @@
 typedef struct coordi_executor coordi_executor;
 typedef struct coordi_lane coordi_lane;
 
-/* `threads` counts for the pool alone. Keeps a reference of the loop until the last thread
- * has ended. */
-coord_status coordi_executor_create(coord_loop *loop, coord_executor kind,
-                                    size_t threads, coordi_executor **ret,
-                                    coord_error *err);
+/* `threads` counts for the pool alone. Keeps a reference of the loop until the last
+ * thread has ended. */
+coord_status coordi_executor_create(coord_loop *loop, coord_executor kind, size_t threads,
+                                    coordi_executor **ret, coord_error *err);
 
 /* No more lanes are opened. Threads end, and memory goes, when the open lanes are closed
  * and their last job has returned. Never waits. Takes NULL. */

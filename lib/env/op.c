@@ -123,7 +123,8 @@ coord_status coordi_check_may_wait(const coord_loop *loop, const void *owner,
                                    const char *what, coord_error *err)
 {
     if (coordi_inside(loop)) {
-        return coordi_fail(err, COORD_ERR_STATE, "%s: would wait on the loop thread", what);
+        return coordi_fail(err, COORD_ERR_STATE, "%s: would wait on the loop thread",
+                           what);
     }
     if (owner != NULL && coordi_frame_has(owner)) {
         return coordi_fail(err, COORD_ERR_STATE,

@@ -1,8 +1,9 @@
-/* A call from any thread that is carried out on the loop, and that the caller may wait for.
+/* A call from any thread that is carried out on the loop, and that the caller may wait
+ * for.
  *
  * The caller makes an op, fills in what it needs, and runs it. On the loop, op->run()
- * finishes it at once or links it into a list of waiters to finish it later. A caller whose
- * deadline passes goes away; the op lives on until it is finished. */
+ * finishes it at once or links it into a list of waiters to finish it later. A caller
+ * whose deadline passes goes away; the op lives on until it is finished. */
 #ifndef COORDI_ENV_OP_H
 #define COORDI_ENV_OP_H
 
@@ -18,8 +19,8 @@ struct coordi_op {
     bool finished;       /* loop thread only */
     coord_status status; /* written by finish, read after the event */
     coord_error error;
-    void *object;                  /* whatever run needs */
-    void (*run)(coordi_op *op);    /* on the loop; may fail the op */
+    void *object;                   /* whatever run needs */
+    void (*run)(coordi_op *op);     /* on the loop; may fail the op */
     void (*release)(coordi_op *op); /* optional: frees what a larger struct owns */
 };
 
@@ -30,9 +31,9 @@ void *coordi_op_create(coord_loop *loop, size_t size, void (*run)(coordi_op *op)
 /* Gives it up unrun. */
 void coordi_op_discard(coordi_op *op);
 
-/* Runs it on the loop and waits for its end, at most wait_ms. On the loop thread it runs at
- * once, and must finish at once: else it is COORD_ERR_STATE. `what` names the call in the
- * error of a timeout. Keeps the caller's reference: see coordi_op_unref. */
+/* Runs it on the loop and waits for its end, at most wait_ms. On the loop thread it runs
+ * at once, and must finish at once: else it is COORD_ERR_STATE. `what` names the call in
+ * the error of a timeout. Keeps the caller's reference: see coordi_op_unref. */
 coord_status coordi_op_wait(coordi_op *op, int64_t wait_ms, const char *what,
                             coord_error *err);
 
@@ -57,8 +58,8 @@ coord_status coordi_check_may_wait(const coord_loop *loop, const void *owner,
                                    const char *what, coord_error *err);
 
 /* The host's loop with one more reference, or a new one with a thread of its own. The
- * caller lets go of it with coordi_loop_unref (a failure, or the host's) or, having posted
- * its teardown, with coordi_loop_retire. */
+ * caller lets go of it with coordi_loop_unref (a failure, or the host's) or, having
+ * posted its teardown, with coordi_loop_retire. */
 coord_status coordi_loop_take(coord_loop *given, coord_loop **ret, coord_error *err);
 
 #endif

@@ -27,8 +27,7 @@ static void run_create(coordi_op *op)
     create_op *create = (create_op *)op;
     const coord_connection_options *o = create->options;
     coord_error err;
-    coord_status rc =
-        coordi_connection_create(op->object, o, &create->made, &err);
+    coord_status rc = coordi_connection_create(op->object, o, &create->made, &err);
     bool has_callbacks = o->on_connect != NULL || o->on_disconnect != NULL ||
                          o->on_new_task != NULL || o->on_lost != NULL;
     if (rc == COORD_OK && has_callbacks) {
@@ -58,8 +57,7 @@ coord_status coord_master_new_connection(coord_master *master,
     if (rc != COORD_OK) {
         return rc;
     }
-    create_op *op =
-        coordi_op_create(master->loop, sizeof *op, run_create, master, err);
+    create_op *op = coordi_op_create(master->loop, sizeof *op, run_create, master, err);
     if (op == NULL) {
         return COORD_ERR_NOMEM;
     }
@@ -156,7 +154,8 @@ static coord_status attempt(coord_connection *c, coord_text data, int64_t wait_m
         coordi_op_discard(&op->op);
         return coordi_fail_nomem(err, what);
     }
-    rc = coordi_op_wait(&op->op, wait_ms > 0 ? wait_ms : COORDI_OP_PATIENCE_MS, what, err);
+    rc =
+        coordi_op_wait(&op->op, wait_ms > 0 ? wait_ms : COORDI_OP_PATIENCE_MS, what, err);
     coordi_op_unref(&op->op);
     return rc;
 }
@@ -189,7 +188,8 @@ coord_status coord_connection_new_task(coord_connection *connection, coord_text 
                                        coord_task **ret, coord_error *err)
 {
     if (connection == NULL || ret == NULL) {
-        return coordi_fail(err, COORD_ERR_ARG, "new task: connection and ret are required");
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "new task: connection and ret are required");
     }
     coord_status rc = coordi_check_fork(connection->master->loop, "new task", err);
     if (rc == COORD_OK && data.len > 0) {

@@ -68,8 +68,9 @@ coord_status coordi_endpoint_check_host(const char *host, bool insecure, const c
     if (insecure || coordi_address_is_loopback(host)) {
         return COORD_OK;
     }
-    return coordi_fail(err, COORD_ERR_ARG,
-                       "%s: host \"%s\" is beyond loopback, where anybody could talk to it; "
-                       "set insecure to true if its network is closed",
-                       what, host);
+    return coordi_fail(
+        err, COORD_ERR_ARG,
+        "%s: host \"%s\" is beyond loopback, where anybody could talk to it; "
+        "set insecure to true if its network is closed",
+        what, host);
 }

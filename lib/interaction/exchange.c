@@ -119,8 +119,8 @@ static void on_reply(const coordi_http_reply *reply, void *arg)
 }
 
 coord_status coordi_exchange_start(coord_loop *loop, coordi_http_peer *peer,
-                                   const coordi_exchange_spec *spec, coordi_exchange **ret,
-                                   coord_error *err)
+                                   const coordi_exchange_spec *spec,
+                                   coordi_exchange **ret, coord_error *err)
 {
     coordi_exchange *ex = spec->body == NULL ? NULL : coordi_zalloc(sizeof *ex);
     if (ex == NULL) {

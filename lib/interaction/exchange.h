@@ -34,9 +34,9 @@ typedef struct coordi_exchange_spec {
     size_t body_len;
     coordi_patience patience;
     bool fresh;      /* a connection of its own for each attempt */
-    bool repeatable; /* may be sent again though it may have been delivered: the peer takes
-                      * the second for the first. Otherwise only what certainly did not
-                      * reach it is sent again. */
+    bool repeatable; /* may be sent again though it may have been delivered: the peer
+                      * takes the second for the first. Otherwise only what certainly did
+                      * not reach it is sent again. */
     bool retry_busy; /* "already has a task" is no answer but a reason to try again */
     coordi_outcome_fn *done; /* called once, never from within start */
     void *arg;
@@ -44,8 +44,8 @@ typedef struct coordi_exchange_spec {
 
 /* The peer must outlive the exchange. */
 coord_status coordi_exchange_start(coord_loop *loop, coordi_http_peer *peer,
-                                   const coordi_exchange_spec *spec, coordi_exchange **ret,
-                                   coord_error *err);
+                                   const coordi_exchange_spec *spec,
+                                   coordi_exchange **ret, coord_error *err);
 
 /* Its done function won't run. Takes NULL. */
 void coordi_exchange_cancel(coordi_exchange *exchange);

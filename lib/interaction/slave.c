@@ -122,13 +122,13 @@ static void shut(coord_slave *s)
 static coord_status open_lanes(coord_slave *s, coord_error *err)
 {
     const coord_slave_options *o = &s->options;
-    coord_status rc = coordi_executor_create(s->loop, o->executor,
-                                             o->executor_threads, &s->executor, err);
+    coord_status rc = coordi_executor_create(s->loop, o->executor, o->executor_threads,
+                                             &s->executor, err);
     if (rc == COORD_OK) {
         rc = coordi_lane_open(s->executor, &s->work_lane, err);
     }
-    bool hooks = o->on_connect != NULL || o->on_disconnect != NULL || o->on_task != NULL ||
-                 o->on_lost != NULL;
+    bool hooks = o->on_connect != NULL || o->on_disconnect != NULL ||
+                 o->on_task != NULL || o->on_lost != NULL;
     if (rc == COORD_OK && hooks) {
         rc = coordi_lane_open(s->executor, &s->ask_lane, err);
     }
@@ -329,7 +329,8 @@ void coord_slave_destroy(coord_slave *slave)
     coordi_slave_destroy_with(slave, NULL, NULL);
 }
 
-void coordi_slave_destroy_with(coord_slave *slave, void (*release)(void *user), void *user)
+void coordi_slave_destroy_with(coord_slave *slave, void (*release)(void *user),
+                               void *user)
 {
     if (slave == NULL || coordi_check_fork(slave->loop, "slave", NULL) != COORD_OK) {
         return;

@@ -2,13 +2,12 @@
  *
  * Vocabulary
  *   link      the connection to one master: its token and address, from /connect to
- *             /disconnect or loss. Work remembers its link: a result never goes to another
- *             master than the one that asked for it.
- *   ask       a request that a hook of the host must decide. Asks are served one after the
- *             other, each checked against the state when its turn comes, so that two
- *             masters at once can't both be told yes.
- *   work      an accepted task, from acceptance until process_task has returned.
- *   delivery  a result on its way to the master. The slave is free for new work by then. */
+ *             /disconnect or loss. Work remembers its link: a result never goes to
+ * another master than the one that asked for it. ask       a request that a hook of the
+ * host must decide. Asks are served one after the other, each checked against the state
+ * when its turn comes, so that two masters at once can't both be told yes. work      an
+ * accepted task, from acceptance until process_task has returned. delivery  a result on
+ * its way to the master. The slave is free for new work by then. */
 #ifndef COORDI_INTERACTION_SLAVE_H
 #define COORDI_INTERACTION_SLAVE_H
 
@@ -21,7 +20,8 @@ typedef struct coordi_master_link {
     size_t refs; /* loop thread only */
     coord_slave *slave;
     coordi_http_peer *peer;
-    char token[COORDI_TOKEN_SIZE + 64]; /* Python's have 64 characters, others may differ */
+    char token[COORDI_TOKEN_SIZE +
+               64]; /* Python's have 64 characters, others may differ */
     char address[COORDI_HOST_PORT_SIZE];
     bool marked; /* the master is a libcoord: results may be repeated */
     bool gone;   /* disconnected or lost */
@@ -65,7 +65,7 @@ struct coord_slave {
     coord_slave_options options; /* its texts are below */
     char host[COORDI_HOST_SIZE];
     uint16_t port;
-    void *process_user;         /* for process_task alone */
+    void *process_user;          /* for process_task alone */
     void (*release)(void *user); /* when the slave is freed; or NULL */
     void *release_user;
     coordi_log log;
@@ -82,12 +82,12 @@ struct coord_slave {
     coordi_master_link *link;   /* NULL: no master */
     coordi_timer heartbeat;
     coordi_exchange *heartbeat_exchange;
-    coordi_ask *asking;     /* its hook runs */
-    coordi_link asks;       /* waiting */
+    coordi_ask *asking; /* its hook runs */
+    coordi_link asks;   /* waiting */
     size_t ask_count;
     coordi_work *work;
-    char recent[COORDI_RECENT][COORDI_UUID_SIZE]; /* tasks that this link gave, in a ring: a
-                                                   * libcoord may repeat them */
+    char recent[COORDI_RECENT][COORDI_UUID_SIZE]; /* tasks that this link gave, in a ring:
+                                                   * a libcoord may repeat them */
     size_t recent_next;
     coordi_link deliveries;
     coordi_job lost_job;
@@ -102,9 +102,10 @@ struct coord_slave {
 coord_status coordi_slave_create(const coord_slave_options *options, void *process_user,
                                  coord_slave **ret, coord_error *err);
 
-/* As coord_slave_destroy; `release` is called with `user` when the slave is freed: what its
- * callbacks need lives as long as they may run. */
-void coordi_slave_destroy_with(coord_slave *slave, void (*release)(void *user), void *user);
+/* As coord_slave_destroy; `release` is called with `user` when the slave is freed: what
+ * its callbacks need lives as long as they may run. */
+void coordi_slave_destroy_with(coord_slave *slave, void (*release)(void *user),
+                               void *user);
 
 coord_slave *coordi_slave_ref(coord_slave *slave);
 void coordi_slave_unref(coord_slave *slave);

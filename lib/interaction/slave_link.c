@@ -25,8 +25,8 @@ void coordi_master_link_unref(coordi_master_link *link)
 
 static void on_heartbeat_due(coordi_timer *timer);
 
-coord_status coordi_slave_link_create(coord_slave *s, coord_text address, const char *token,
-                                      bool marked, coord_error *err)
+coord_status coordi_slave_link_create(coord_slave *s, coord_text address,
+                                      const char *token, bool marked, coord_error *err)
 {
     char text[COORDI_HOST_SIZE + COORDI_PREFIX_SIZE + 16];
     coordi_address where;
@@ -105,8 +105,8 @@ void coordi_slave_unlink(coord_slave *s, const coord_error *why)
     coordi_master_link_unref(link);
 }
 
-/* A request to the master has failed for good: is that the end of the link? The master not
- * knowing us is; an answer that makes no sense is not. */
+/* A request to the master has failed for good: is that the end of the link? The master
+ * not knowing us is; an answer that makes no sense is not. */
 static bool is_loss(const coordi_outcome *outcome)
 {
     if (outcome->status == COORD_ERR_REFUSED) {
@@ -138,7 +138,8 @@ static void on_heartbeat_outcome(const coordi_outcome *outcome, void *arg)
     }
 }
 
-/* A beat that is still under way, or retried, stands for those that come due meanwhile. */
+/* A beat that is still under way, or retried, stands for those that come due meanwhile.
+ */
 static void on_heartbeat_due(coordi_timer *timer)
 {
     coord_slave *s = COORDI_ITEM(timer, coord_slave, heartbeat);
@@ -179,8 +180,8 @@ static void on_delivered(const coordi_outcome *outcome, void *arg)
     coord_slave *s = d->slave;
     coordi_list_remove(&d->link);
     if (outcome->status != COORD_OK) {
-        COORDI_LOG(&s->log, COORD_LOG_WARN, "result not delivered task=%s why=\"%s\"", d->id,
-                   outcome->error->text);
+        COORDI_LOG(&s->log, COORD_LOG_WARN, "result not delivered task=%s why=\"%s\"",
+                   d->id, outcome->error->text);
     }
     coordi_free(d);
     if (outcome->status != COORD_OK && is_loss(outcome)) {

@@ -24,7 +24,8 @@ static const char *header(coord_slave *s, coordi_http_call *call, const char *na
 
 /* ---- checks before the hook ---- */
 
-static coordi_say check_master(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind)
+static coordi_say check_master(coord_slave *s, coordi_http_call *call,
+                               coordi_ask_kind kind)
 {
     coordi_say say =
         coordi_wire_check_channel(header(s, call, "Channel"), s->options.channel);
@@ -79,8 +80,8 @@ static coordi_say check_state(const coord_slave *s, coordi_ask_kind kind)
     return COORDI_SAY_NOTHING;
 }
 
-static coordi_say read_body(coordi_ask_kind kind, coord_text body, coordi_message *message,
-                            char *why, size_t why_size)
+static coordi_say read_body(coordi_ask_kind kind, coord_text body,
+                            coordi_message *message, char *why, size_t why_size)
 {
     switch (kind) {
     case COORDI_ASK_CONNECT:
@@ -109,8 +110,8 @@ static const coordi_say BAD[] = {
     [COORDI_ASK_TASK] = COORDI_SAY_BAD_TASK,
 };
 
-/* All that is looked at before the hook, in the protocol's order. True: go on with the hook;
- * false: answered. */
+/* All that is looked at before the hook, in the protocol's order. True: go on with the
+ * hook; false: answered. */
 static bool passes(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
                    coordi_message *message)
 {
@@ -378,10 +379,8 @@ static void on_shutdown(coordi_http_call *call, void *owner)
 void coordi_slave_on_call(coordi_http_call *call, void *arg)
 {
     static const coordi_route ROUTES[] = {
-        {"POST", "/connect", on_connect},
-        {"DELETE", "/disconnect", on_disconnect},
-        {"POST", "/task/new", on_new_task},
-        {"GET", "/ping", on_ping},
+        {"POST", "/connect", on_connect},     {"DELETE", "/disconnect", on_disconnect},
+        {"POST", "/task/new", on_new_task},   {"GET", "/ping", on_ping},
         {"DELETE", "/shutdown", on_shutdown},
     };
     coord_slave *s = arg;

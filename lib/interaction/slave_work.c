@@ -24,8 +24,9 @@ static void finish_work(coordi_job *job)
     if (work->link == s->link && s->link != NULL) {
         coordi_slave_deliver(s, work);
     } else {
-        COORDI_LOG(&s->log, COORD_LOG_INFO, "dropped result task=%s why=\"its master is "
-                                            "gone\"",
+        COORDI_LOG(&s->log, COORD_LOG_INFO,
+                   "dropped result task=%s why=\"its master is "
+                   "gone\"",
                    work->id);
     }
     free_work(work);

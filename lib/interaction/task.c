@@ -174,19 +174,18 @@ void coordi_task_fail(coord_task *task, const coord_error *why)
         return;
     }
     bool given_up = why->status == COORD_ERR_CANCELED || why->status == COORD_ERR_TIMEOUT;
-    settle(task,
-           task->accepted || given_up ? COORD_TASK_FAILED : COORD_TASK_START_FAILED, why);
+    settle(task, task->accepted || given_up ? COORD_TASK_FAILED : COORD_TASK_START_FAILED,
+           why);
 }
 
 static void on_timeout(coordi_timer *timer)
 {
     coord_task *task = COORDI_ITEM(timer, coord_task, timeout);
     coord_error why;
-    (void)coordi_fail(&why, COORD_ERR_TIMEOUT,
-                      "task %s on '%s': %s after %lld ms", task->id, task->connection->id,
-                      atomic_load(&task->status) == COORD_TASK_STARTED
-                          ? "no result"
-                          : "not accepted",
+    (void)coordi_fail(&why, COORD_ERR_TIMEOUT, "task %s on '%s': %s after %lld ms",
+                      task->id, task->connection->id,
+                      atomic_load(&task->status) == COORD_TASK_STARTED ? "no result"
+                                                                       : "not accepted",
                       (long long)task->timeout_ms);
     coordi_task_fail(task, &why);
 }
@@ -201,8 +200,8 @@ static void on_start_outcome(const coordi_outcome *outcome, void *arg)
         return; /* its result was faster */
     }
     /* A libcoord would have known the task again, and said yes. */
-    bool taken_before = outcome->status == COORD_ERR_REFUSED && outcome->maybe_delivered &&
-                        !outcome->marked &&
+    bool taken_before = outcome->status == COORD_ERR_REFUSED &&
+                        outcome->maybe_delivered && !outcome->marked &&
                         outcome->answer.code == COORDI_CODE_SLAVE_BUSY;
     if (outcome->status == COORD_OK || taken_before) {
         became_started(task);

@@ -1,8 +1,9 @@
 /* A task as the layers above the connection see it. See coord/task.h for its public face.
  *
  * On the loop thread a task has one listener (the coordinator's task run). It is called
- * when the slave has accepted the task, and when the task has settled; a result that comes
- * before the answer to /task/new proves acceptance, so both calls follow at once then. */
+ * when the slave has accepted the task, and when the task has settled; a result that
+ * comes before the answer to /task/new proves acceptance, so both calls follow at once
+ * then. */
 #ifndef COORDI_INTERACTION_TASK_H
 #define COORDI_INTERACTION_TASK_H
 
@@ -57,7 +58,8 @@ coord_status coordi_task_create(coord_connection *connection, coord_text data,
 /* Loop thread, all of these. `start` may fail at once; then the listener isn't called. */
 coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error *err);
 void coordi_task_fail(coord_task *task, const coord_error *why);
-/* Tells the host once that the task has settled, as soon as there is a function for it. */
+/* Tells the host once that the task has settled, as soon as there is a function for it.
+ */
 void coordi_task_report_settled(coord_task *task);
 /* The slave's report. `result` is copied. False: nobody waits for it (any more). */
 bool coordi_task_report(coord_task *task, bool completed, coord_text result);

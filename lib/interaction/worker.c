@@ -1,11 +1,11 @@
 /* Collectors and learners: slaves that know the coordinator's task names.
  *
  * All state here belongs to the slave's work lane: one task at a time. */
+#include "coord/worker.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "codec/json.h"
-#include "coord/worker.h"
 #include "interaction/slave.h"
 
 #include <stdio.h>
@@ -16,14 +16,14 @@ typedef struct worker worker;
 /* One row a task name. */
 typedef struct step {
     const char *name;
-    const char *input;    /* member of the request that the function gets; NULL: none */
-    const char *message;  /* answered when the function puts nothing in; NULL: `{}` */
-    const char *wrap;     /* the function's output becomes this member; NULL: it is all */
-    coord_worker_fn *fn;  /* NULL: nothing to do */
-    bool needs_start;     /* fails before a task has started; gets the task's info */
-    bool adds_task_id;    /* to the output */
+    const char *input;   /* member of the request that the function gets; NULL: none */
+    const char *message; /* answered when the function puts nothing in; NULL: `{}` */
+    const char *wrap;    /* the function's output becomes this member; NULL: it is all */
+    coord_worker_fn *fn; /* NULL: nothing to do */
+    bool needs_start;    /* fails before a task has started; gets the task's info */
+    bool adds_task_id;   /* to the output */
     bool adds_buffer_id;
-    bool ends;            /* the task is over afterwards */
+    bool ends; /* the task is over afterwards */
 } step;
 
 enum { STEPS_MAX = 5 };
@@ -79,9 +79,10 @@ static coord_status keep_info(worker *w, coord_text info, coord_error *err)
     return COORD_OK;
 }
 
-/* Writes the function's output as the reference's workers answer: wrapped if need be, with
- * the ids of the task. */
-static coord_status dress(const worker *w, const step *s, coord_out *out, coord_error *err)
+/* Writes the function's output as the reference's workers answer: wrapped if need be,
+ * with the ids of the task. */
+static coord_status dress(const worker *w, const step *s, coord_out *out,
+                          coord_error *err)
 {
     coordi_json_member ids[] = {{.key = "buffer_id"}, {.key = "task_id"}};
     coordi_buf plain = {0};
@@ -149,7 +150,8 @@ static coord_status run_step(worker *w, const step *s, coord_text request, coord
     return rc == COORD_OK ? dress(w, s, out, err) : rc;
 }
 
-static coord_status process(coord_slave *slave, coord_text data, coord_out *out, void *user)
+static coord_status process(coord_slave *slave, coord_text data, coord_out *out,
+                            void *user)
 {
     worker *w = user;
     coord_text name = {NULL, 0};
@@ -221,8 +223,8 @@ coord_status coord_collector_create(const coord_slave_options *options,
         return coordi_fail(err, COORD_ERR_ARG,
                            "collector: options, callbacks and ret are required");
     }
-    coord_status rc = coordi_options_adopt(&cb, sizeof cb, callbacks,
-                                           "coord_collector_callbacks", err);
+    coord_status rc =
+        coordi_options_adopt(&cb, sizeof cb, callbacks, "coord_collector_callbacks", err);
     if (rc != COORD_OK) {
         return rc;
     }

@@ -48,8 +48,8 @@ static void print_row(const row *r, size_t workers, const row *rival)
         (void)snprintf(ratio, sizeof ratio, "%.2f",
                        MEDIAN(r, trips_per_s) / MEDIAN(rival, trips_per_s));
     }
-    (void)printf("%-22s %5zu %4d %9.0f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f %8s\n", r->system,
-                 workers, r->count, MEDIAN(r, trips_per_s), MEDIAN(r, p50_us),
+    (void)printf("%-22s %5zu %4d %9.0f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f %8s\n",
+                 r->system, workers, r->count, MEDIAN(r, trips_per_s), MEDIAN(r, p50_us),
                  MEDIAN(r, p99_us), MEDIAN(r, master_cpu_us), MEDIAN(r, worker_cpu_us),
                  MEDIAN(r, broker_cpu_us), MEDIAN(r, worker_rss_kb), ratio);
     (void)fflush(stdout);
@@ -123,15 +123,17 @@ int main(int argc, char **argv)
                       REPEATS_MAX);
         return 2;
     }
-    (void)printf("Round trips, closed loop, nil work; medians of %d interleaved runs of %g s\n"
-                 "%-22s %5s %4s %9s %9s %9s %9s %9s %9s %9s %8s\n",
-                 repeats, seconds, "system", "N", "runs", "trips/s", "p50 us", "p99 us",
-                 "master", "workers", "broker", "KB/worker", "ratio");
+    (void)printf(
+        "Round trips, closed loop, nil work; medians of %d interleaved runs of %g s\n"
+        "%-22s %5s %4s %9s %9s %9s %9s %9s %9s %9s %8s\n",
+        repeats, seconds, "system", "N", "runs", "trips/s", "p50 us", "p99 us", "master",
+        "workers", "broker", "KB/worker", "ratio");
     for (size_t i = 0; i < size_count; i++) {
         run_table(sizes[i], seconds, repeats);
     }
-    (void)printf("master, workers, broker: CPU microseconds per trip. KB/worker: resident "
-                 "memory of the worker process by their number. ratio: trips/s against "
-                 "gearmand.\n");
+    (void)printf(
+        "master, workers, broker: CPU microseconds per trip. KB/worker: resident "
+        "memory of the worker process by their number. ratio: trips/s against "
+        "gearmand.\n");
     return 0;
 }

@@ -30,9 +30,9 @@ double bench_percentile(const bench_histogram *h, double share); /* in microseco
 
 int64_t bench_now_ns(void);
 void bench_wait(double seconds);
-double bench_cpu_s(void);                /* of this process */
-double bench_cpu_of_s(long pid);         /* of another */
-double bench_rss_kb(long pid);           /* resident memory */
+double bench_cpu_s(void);        /* of this process */
+double bench_cpu_of_s(long pid); /* of another */
+double bench_rss_kb(long pid);   /* resident memory */
 
 /* A worker process: this program again, with these arguments. It says "ready ..." on its
  * standard output and ends when its standard input closes. */

@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 /* What a task of a trainer looks like, about 100 bytes each way. */
-#define TASK "{\"name\": \"collector_data_task\", \"buffer_id\": \"policy_default_buffer\", \"n\": 8}"
-#define RESULT                                                                             \
-    "{\"data_id\": \"env_0_sample_1234\", \"unroll_len\": 8, \"priority\": 1.0, "          \
+#define TASK                                                                             \
+    "{\"name\": \"collector_data_task\", \"buffer_id\": \"policy_default_buffer\", "     \
+    "\"n\": 8}"
+#define RESULT                                                                           \
+    "{\"data_id\": \"env_0_sample_1234\", \"unroll_len\": 8, \"priority\": 1.0, "        \
     "\"cur_step\": 1234, \"buffer_id\": \"policy_default_buffer\"}"
 
 static coord_executor executor_of(const char *name)
@@ -28,7 +30,8 @@ static void die(const char *what, const coord_error *err)
 
 /* ---- slaves ---- */
 
-static coord_status no_work(coord_slave *slave, coord_text data, coord_out *out, void *user)
+static coord_status no_work(coord_slave *slave, coord_text data, coord_out *out,
+                            void *user)
 {
     (void)slave;
     (void)data;
@@ -118,8 +121,8 @@ static void begin(trip *t)
         return;
     }
     t->begun_ns = bench_now_ns();
-    if (coord_connection_new_task(t->connection, (coord_text){TASK, sizeof TASK - 1}, &task,
-                                  &err) != COORD_OK ||
+    if (coord_connection_new_task(t->connection, (coord_text){TASK, sizeof TASK - 1},
+                                  &task, &err) != COORD_OK ||
         coord_task_on_complete(task, on_complete, t, &err) != COORD_OK ||
         coord_task_on_fail(task, on_fail, NULL, &err) != COORD_OK ||
         coord_task_start(task, 0, 60000, &err) != COORD_OK) {
@@ -180,16 +183,16 @@ bool bench_coord(size_t workers, const char *executor, double seconds, bench_res
     coord_error err = {0};
     char number[32];
     (void)snprintf(number, sizeof number, "%zu", workers);
-    char *argv[] = {"/proc/self/exe", "coord-workers", number, (char *)(uintptr_t)executor,
-                    NULL};
+    char *argv[] = {"/proc/self/exe", "coord-workers", number,
+                    (char *)(uintptr_t)executor, NULL};
     bench_child child;
     size_t line_size = 32 + workers * 6;
     char *line = malloc(line_size);
     rig r = {.count = workers};
     r.trips = calloc(workers, sizeof *r.trips);
     r.histograms = calloc(workers, sizeof *r.histograms);
-    if (line == NULL || r.trips == NULL || r.histograms == NULL || !bench_spawn(&child, argv) ||
-        !bench_read_line(&child, line, line_size, 30)) {
+    if (line == NULL || r.trips == NULL || r.histograms == NULL ||
+        !bench_spawn(&child, argv) || !bench_read_line(&child, line, line_size, 30)) {
         die("workers", &err);
         return false;
     }

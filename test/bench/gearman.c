@@ -39,7 +39,7 @@ static void *no_work(gearman_job_st *job, void *user, size_t *size, gearman_retu
 static void *work(void *user)
 {
     gearman_worker_st *worker = gearman_worker_create(NULL);
-    gearman_worker_add_server(worker, "127.0.0.1", (in_port_t)*(int *)user);
+    gearman_worker_add_server(worker, "127.0.0.1", (in_port_t) * (int *)user);
     gearman_worker_add_function(worker, "trip", 0, no_work, NULL);
     while (gearman_worker_work(worker) == GEARMAN_SUCCESS) {
     }
@@ -83,8 +83,8 @@ static void *drive(void *user)
         size_t size = 0;
         gearman_return_t rc;
         int64_t begun = bench_now_ns();
-        void *result = gearman_client_do(g, "trip", NULL, PAYLOAD, sizeof PAYLOAD - 1, &size,
-                                         &rc);
+        void *result =
+            gearman_client_do(g, "trip", NULL, PAYLOAD, sizeof PAYLOAD - 1, &size, &rc);
         free(result);
         if (rc == GEARMAN_SUCCESS && atomic_load(c->phase) == 1) {
             bench_record(&c->histogram, bench_now_ns() - begun);
@@ -97,7 +97,8 @@ static void *drive(void *user)
 
 static int free_port(void)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int port = 0;
@@ -130,8 +131,9 @@ static bool await_port(int port)
     return false;
 }
 
-static void measure(client *clients, size_t count, double seconds, const bench_child *broker,
-                    const bench_child *workers, bench_result *ret)
+static void measure(client *clients, size_t count, double seconds,
+                    const bench_child *broker, const bench_child *workers,
+                    bench_result *ret)
 {
     atomic_int phase = 0;
     atomic_ulong done = 0;
@@ -174,8 +176,9 @@ bool bench_gearman(size_t workers, double seconds, bench_result *ret)
     memset(ret, 0, sizeof *ret);
     (void)snprintf(port_text, sizeof port_text, "%d", port);
     (void)snprintf(number, sizeof number, "%zu", workers);
-    char *broker_argv[] = {"gearmand", "--listen=127.0.0.1", "--port", port_text,
-                           "--log-file=none", "--file-descriptors=20000", NULL};
+    char *broker_argv[] = {"gearmand", "--listen=127.0.0.1", "--port",
+                           port_text,  "--log-file=none",    "--file-descriptors=20000",
+                           NULL};
     char *worker_argv[] = {"/proc/self/exe", "gearman-workers", number, port_text, NULL};
     bench_child broker;
     bench_child pool;

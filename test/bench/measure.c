@@ -91,8 +91,9 @@ double bench_cpu_of_s(long pid)
     }
     const char *after_name = strrchr(text, ')');
     if (after_name != NULL) {
-        (void)sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                     &user, &system);
+        (void)sscanf(after_name + 1,
+                     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                     &system);
     }
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }

@@ -66,10 +66,9 @@ static void spawn(process *p, const char *path, char **argv, int input, int outp
 {
     posix_spawn_file_actions_t actions;
     assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
-    int added =
-        input < 0
-            ? posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-            : posix_spawn_file_actions_adddup2(&actions, input, 0);
+    int added = input < 0 ? posix_spawn_file_actions_addopen(&actions, 0, "/dev/null",
+                                                             O_RDONLY, 0)
+                          : posix_spawn_file_actions_adddup2(&actions, input, 0);
     assert_int_equal(added, 0);
     assert_int_equal(posix_spawn_file_actions_adddup2(&actions, output, 1), 0);
     assert_int_equal(posix_spawn_file_actions_adddup2(&actions, p->errors_fd, 2), 0);

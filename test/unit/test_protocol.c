@@ -79,7 +79,8 @@ static void every_recorded_answer_stands_there_with_its_status_and_code(void **s
     (void)state;
     for (int say = COORDI_SAY_SHUTTING_DOWN; say < COORDI_SAY_COUNT; say++) {
         size_t len;
-        char *body = coordi_wire_answer((coordi_say)say, NULL, (coord_text){NULL, 0}, &len);
+        char *body =
+            coordi_wire_answer((coordi_say)say, NULL, (coord_text){NULL, 0}, &len);
         coordi_answer answer;
         char message[128];
         assert_non_null(body);
@@ -100,7 +101,8 @@ static void every_recorded_answer_stands_there_with_its_status_and_code(void **s
                        coordi_wire_status((coordi_say)say), answer.code);
         if (!ours && strncmp(at - strlen(status_and_code), status_and_code,
                              strlen(status_and_code)) != 0) {
-            bool second_of_two = say == COORDI_SAY_PONG || strstr(message, "aster token") ||
+            bool second_of_two = say == COORDI_SAY_PONG ||
+                                 strstr(message, "aster token") ||
                                  strstr(message, "Slave token");
             if (!second_of_two) {
                 fail_msg("PROTOCOL has \"%s\" without \"%s\"", message, status_and_code);
