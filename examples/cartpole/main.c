@@ -188,14 +188,6 @@ static bool close_all(run *r)
     return closed;
 }
 
-static void destroy_all(run *r)
-{
-    comm_coordinator_destroy(r->coordinator);
-    team_destroy(r->team);
-    host_destroy(r->host);
-    history_close(r->history);
-}
-
 /* Says how it ended and leaves the folder in order. Returns the exit status. */
 static int conclude(const run *r, const host_view *view)
 {
@@ -251,6 +243,9 @@ int main(int argc, char **argv)
         }
         status = conclude(&r, &view);
     }
-    destroy_all(&r);
+    comm_coordinator_destroy(r.coordinator);
+    team_destroy(r.team);
+    host_destroy(r.host);
+    history_close(r.history);
     return status;
 }

@@ -245,25 +245,31 @@ static coord_status check_callbacks(const CommCoordinator *c, coord_role role,
                                     coord_error *err)
 {
     const comm_coordinator_callbacks *cb = &c->callbacks;
-    const char *missing = NULL;
-    if (role == COORD_COLLECTOR) {
-        missing = cb->deal_with_collector_send_data == NULL ? "collector_send_data"
-                  : cb->deal_with_collector_judge_finish == NULL
-                      ? "collector_judge_finish"
-                  : cb->deal_with_collector_finish_task == NULL ? "collector_finish_task"
-                                                                : NULL;
-    } else {
-        missing = cb->deal_with_learner_get_data == NULL       ? "learner_get_data"
-                  : cb->deal_with_learner_send_info == NULL    ? "learner_send_info"
-                  : cb->deal_with_learner_judge_finish == NULL ? "learner_judge_finish"
-                  : cb->deal_with_learner_finish_task == NULL  ? "learner_finish_task"
-                                                               : NULL;
+    const struct {
+        coord_role role;
+        bool given;
+        const char *name;
+    } needed[] = {
+        {COORD_COLLECTOR, cb->deal_with_collector_send_data != NULL,
+         "collector_send_data"},
+        {COORD_COLLECTOR, cb->deal_with_collector_judge_finish != NULL,
+         "collector_judge_finish"},
+        {COORD_COLLECTOR, cb->deal_with_collector_finish_task != NULL,
+         "collector_finish_task"},
+        {COORD_LEARNER, cb->deal_with_learner_get_data != NULL, "learner_get_data"},
+        {COORD_LEARNER, cb->deal_with_learner_send_info != NULL, "learner_send_info"},
+        {COORD_LEARNER, cb->deal_with_learner_judge_finish != NULL,
+         "learner_judge_finish"},
+        {COORD_LEARNER, cb->deal_with_learner_finish_task != NULL, "learner_finish_task"},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (needed[i].role == role && !needed[i].given) {
+            return coordi_fail(err, COORD_ERR_ARG,
+                               "%s task: the callback deal_with_%s is NULL",
+                               coord_role_str(role), needed[i].name);
+        }
     }
-    if (missing == NULL) {
-        return COORD_OK;
-    }
-    return coordi_fail(err, COORD_ERR_ARG, "%s task: the callback deal_with_%s is NULL",
-                       coord_role_str(role), missing);
+    return COORD_OK;
 }
 
 static void run_send(coordi_op *op)

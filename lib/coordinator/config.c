@@ -282,7 +282,7 @@ static coord_status read_worker(const char *path, coord_role role, coord_text va
     coord_text item[4] = {{NULL, 0}};
     char at[PATH_SIZE + 4];
     size_t count = 0;
-    int64_t port;
+    int64_t port = 0;
 
     if (coordi_json_type_of(value) == COORDI_JSON_ARRAY) {
         size_t cursor = 0;

@@ -60,37 +60,38 @@ static coord_status check_task(CommCoordinator *c, coord_text task, char **id,
     return *id == NULL ? coordi_fail_nomem(err, "task") : COORD_OK;
 }
 
-static coord_status allocate(CommCoordinator *c, coord_text task, coordi_run **ret,
-                             coord_error *err)
+/* NULL: *status and *err say why. */
+static coordi_run *allocate(CommCoordinator *c, coord_text task, coord_status *status,
+                            coord_error *err)
 {
     coordi_run *run = coordi_zalloc(sizeof *run);
     if (run == NULL) {
-        return coordi_fail_nomem(err, "task");
+        *status = coordi_fail_nomem(err, "task");
+        return NULL;
     }
     run->refs = 1;
     run->c = coordi_coordinator_ref(c);
-    coord_status rc = check_task(c, task, &run->id, err);
-    if (rc == COORD_OK) {
+    *status = check_task(c, task, &run->id, err);
+    if (*status == COORD_OK) {
         run->task = coordi_memdup(task.ptr, task.len);
         run->task_len = task.len;
         if (run->task == NULL || !coordi_map_put(&c->runs, run->id, run)) {
-            rc = coordi_fail_nomem(err, "task");
+            *status = coordi_fail_nomem(err, "task");
         }
     }
-    if (rc != COORD_OK) {
+    if (*status != COORD_OK) {
         coordi_run_unref(run);
-        return rc;
+        return NULL;
     }
-    *ret = run;
-    return COORD_OK;
+    return run;
 }
 
 coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
                                coord_text task, coordi_send_op *send, coord_error *err)
 {
-    coordi_run *run = NULL;
-    coord_status rc = allocate(c, task, &run, err);
-    if (rc != COORD_OK) {
+    coord_status rc;
+    coordi_run *run = allocate(c, task, &rc, err);
+    if (run == NULL) {
         return rc;
     }
     run->kind = kind;

@@ -318,7 +318,10 @@ static bool sleep_for(coord_sim *sim, int64_t ms)
 
 coord_status coord_sim_run_for(coord_sim *sim, int64_t ms, coord_error *err)
 {
-    if (sim != NULL && sleep_for(sim, ms)) {
+    if (sim == NULL) {
+        return coordi_fail(err, COORD_ERR_ARG, "coord_sim_run_for: sim is NULL");
+    }
+    if (sleep_for(sim, ms)) {
         return COORD_OK;
     }
     coord_status rc = coordi_sim_lock_to_drive(sim, "coord_sim_run_for", err);

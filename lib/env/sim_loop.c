@@ -33,12 +33,11 @@ static void arm(coordi_sim_loop *loop)
     if (coordi_linked(&loop->actor.held)) {
         return; /* thawing makes it ready */
     }
-    if (!coordi_list_empty(&loop->jobs)) {
+    bool due = first != NULL && first->at_ms <= sim->now_ms;
+    if (due || !coordi_list_empty(&loop->jobs)) {
         coordi_sim_ready(sim, &loop->actor);
     } else if (first == NULL) {
         coordi_sim_calm(sim, &loop->actor);
-    } else if (first->at_ms <= sim->now_ms) {
-        coordi_sim_ready(sim, &loop->actor);
     } else if (!coordi_timer_is_set(&loop->actor.wake) ||
                loop->actor.wake.at_ms != first->at_ms) {
         coordi_sim_at(sim, &loop->actor, first->at_ms);

@@ -172,23 +172,25 @@ static bool reserve_candidate(pool *p)
     return true;
 }
 
-static coord_status add_worker(pool *p, const char *id, worker **ret, coord_error *err)
+/* NULL: *status and *err say why. */
+static worker *add_worker(pool *p, const char *id, coord_status *status, coord_error *err)
 {
     size_t len = strlen(id);
     if (len == 0 || len >= COORD_ID_SIZE) {
-        return coordi_fail(err, COORD_ERR_ARG,
-                           "resource manager: a worker's id has 1 to 255 bytes, got %zu",
-                           len);
+        *status = coordi_fail(
+            err, COORD_ERR_ARG,
+            "resource manager: a worker's id has 1 to 255 bytes, got %zu", len);
+        return NULL;
     }
     worker *w = reserve_candidate(p) ? coordi_zalloc(sizeof *w) : NULL;
     if (w == NULL || !coordi_map_put(&p->workers, id, w)) {
         coordi_free(w);
-        return coordi_fail_nomem(err, "resource manager");
+        *status = coordi_fail_nomem(err, "resource manager");
+        return NULL;
     }
     memcpy(w->id, id, len);
     w->assigned = true; /* until it is put among the free */
-    *ret = w;
-    return COORD_OK;
+    return w;
 }
 
 coord_status coord_resource_manager_update(coord_resource_manager *manager,
@@ -201,13 +203,15 @@ coord_status coord_resource_manager_update(coord_resource_manager *manager,
     }
     pool *p = &manager->pools[role];
     char *copy = coordi_memdup(resource.ptr, resource.len);
-    worker *w = coordi_map_get(&p->workers, id);
-    coord_status rc =
-        copy == NULL ? coordi_fail_nomem(err, "resource manager") : COORD_OK;
-    if (rc == COORD_OK && w == NULL) {
-        rc = add_worker(p, id, &w, err);
+    if (copy == NULL) {
+        return coordi_fail_nomem(err, "resource manager");
     }
-    if (rc != COORD_OK) {
+    coord_status rc = COORD_OK;
+    worker *w = coordi_map_get(&p->workers, id);
+    if (w == NULL) {
+        w = add_worker(p, id, &rc, err);
+    }
+    if (w == NULL) {
         coordi_free(copy);
         return rc;
     }
