@@ -383,11 +383,13 @@ static void on_connect_outcome(const coordi_outcome *outcome, void *arg)
         connected(c, outcome->marked);
         return;
     }
-    c->sent = outcome->maybe_delivered;
+    /* What was not answered, or not with sense, may have been taken for all that. */
+    bool unknown = outcome->maybe_delivered || outcome->status == COORD_ERR_PROTOCOL;
+    c->sent = unknown;
     if (undo_and_try_again(c, outcome)) {
         return;
     }
-    if (outcome->maybe_delivered && outcome->status != COORD_ERR_REFUSED &&
+    if (unknown && outcome->status != COORD_ERR_REFUSED &&
         start_undo(c, c->token, on_taken_back)) {
         c->end = *outcome->error;
         return; /* else it might refuse every other master from now on */
