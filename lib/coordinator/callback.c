@@ -99,6 +99,38 @@ void coordi_run_call_started(coordi_run *run)
     }
 }
 
+/* ---- task_restart ---- */
+
+static void restart_returned(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, restart_job);
+    coordi_run_dispatch(run, COORDI_EVENT_WARNED);
+    coordi_run_unref(run);
+}
+
+static void run_restart(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, restart_job);
+    const comm_coordinator_callbacks *cb = &run->c->callbacks;
+    coordi_frame frame;
+    if (cb->deal_with_task_restart != NULL && enter(run, run->sequence, &frame)) {
+        cb->deal_with_task_restart(run->c, run->id, run->attempt, &run->moved_why,
+                                   cb->user);
+        leave(&frame);
+    }
+    run->restart_job.run = restart_returned;
+    coordi_post(run->c->loop, &run->restart_job);
+}
+
+/* Also without a function to call: what the lane still holds of the attempt before comes
+ * back first, and so never meets the new one. */
+void coordi_run_call_restart(coordi_run *run)
+{
+    run->restart_job.run = run_restart;
+    run->refs++;
+    coordi_lane_run(lane_of(run), &run->restart_job);
+}
+
 /* ---- the last one ---- */
 
 static void end_returned(coordi_job *job)

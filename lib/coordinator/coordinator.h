@@ -39,6 +39,7 @@ typedef struct coordi_counters {
     uint64_t accepted; /* tasks */
     uint64_t finished;
     uint64_t failed;
+    uint64_t moved;    /* attempts after the first */
     uint64_t requests; /* to workers */
     uint64_t dropped_events;
     uint64_t workers_lost;
@@ -84,6 +85,10 @@ void coordi_coordinator_begin_close(CommCoordinator *c);
 void coordi_coordinator_tear_down(CommCoordinator *c);
 /* A member has become ready, or a run or member has gone: is anybody waiting for that? */
 void coordi_coordinator_check(CommCoordinator *c);
+/* Workers of a role that are connected and of use. */
+size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role);
+/* A worker has gone: tasks that were moved and have nobody left to wait for fail. */
+void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role);
 /* Gives free workers to the runs that wait longest. */
 void coordi_coordinator_pump(CommCoordinator *c, coord_role role);
 
@@ -141,18 +146,19 @@ bool coordi_member_is_ready(const coordi_member *m);
 typedef enum coordi_state {
     COORDI_STATE_NONE, /* in a table: this event means nothing in this state */
     COORDI_STATE_QUEUED,
-    COORDI_STATE_STARTING,  /* request: start */
-    COORDI_STATE_ASKING,    /* request: data, or get_data */
-    COORDI_STATE_PAUSING,   /* after a failed request */
-    COORDI_STATE_SENDING,   /* callback: send_data */
-    COORDI_STATE_SAMPLING,  /* callback: get_data */
-    COORDI_STATE_WAITING,   /* the host has no data yet */
-    COORDI_STATE_LEARNING,  /* request: learn */
-    COORDI_STATE_JUDGING,   /* callback: judge_finish (and send_info) */
-    COORDI_STATE_CLOSING,   /* request: close */
-    COORDI_STATE_RELEASING, /* the worker goes back to the pool */
-    COORDI_STATE_FINISHING, /* callback: finish_task */
-    COORDI_STATE_FAILING,   /* callback: task_fail */
+    COORDI_STATE_STARTING,   /* request: start */
+    COORDI_STATE_ASKING,     /* request: data, or get_data */
+    COORDI_STATE_PAUSING,    /* after a failed request */
+    COORDI_STATE_SENDING,    /* callback: send_data */
+    COORDI_STATE_SAMPLING,   /* callback: get_data */
+    COORDI_STATE_WAITING,    /* the host has no data yet */
+    COORDI_STATE_LEARNING,   /* request: learn */
+    COORDI_STATE_JUDGING,    /* callback: judge_finish (and send_info) */
+    COORDI_STATE_CLOSING,    /* request: close */
+    COORDI_STATE_RELEASING,  /* the worker goes back to the pool */
+    COORDI_STATE_RESTARTING, /* callback: task_restart, before another attempt */
+    COORDI_STATE_FINISHING,  /* callback: finish_task */
+    COORDI_STATE_FAILING,    /* callback: task_fail */
     COORDI_STATE_ENDED,
     COORDI_STATE_COUNT
 } coordi_state;
@@ -168,12 +174,14 @@ typedef enum coordi_event_kind {
     COORDI_EVENT_RETRY,  /* the request failed at the worker; another may not */
     COORDI_EVENT_BROKEN, /* ... for good; or a callback failed */
     COORDI_EVENT_LOST,   /* the worker is gone */
+    COORDI_EVENT_MOVED,  /* ... or of no use, and another may take the task */
     COORDI_EVENT_STOP,   /* cancel, close, or too long in the queue */
     COORDI_EVENT_YES,    /* the callback has returned */
     COORDI_EVENT_NO,
     COORDI_EVENT_AGAIN,
     COORDI_EVENT_DUE,      /* the pause is over */
     COORDI_EVENT_RELEASED, /* the worker is in the pool again, or given up */
+    COORDI_EVENT_WARNED,   /* task_restart has returned */
     COORDI_EVENT_TOLD,     /* the last callback has returned */
     COORDI_EVENT_COUNT
 } coordi_event_kind;
@@ -216,7 +224,9 @@ struct coordi_run {
     uint32_t failures;             /* requests failed in a row */
     coordi_timer timer;            /* queue timeout, pause, wait for data */
     int64_t pause_ms;
-    coord_error why; /* of a failure */
+    coord_error why;       /* of a failure */
+    coord_error moved_why; /* why the last attempt ended; read on the lane */
+    char past[256]; /* what became of the attempts before, for the cause at the end */
 
     coordi_send_op *send; /* whoever waits in send_*; NULL: nobody, or told */
     bool accepted;        /* by the worker */
@@ -226,6 +236,7 @@ struct coordi_run {
     coordi_lane *lane;
     coordi_job start_job; /* callback jobs: on the lane, then back on the loop */
     coordi_job job;
+    coordi_job restart_job;
     coordi_job end_job;
     coordi_event_kind (*call)(coordi_run *run); /* what `job` does on the lane */
     coordi_event_kind returned;
@@ -262,6 +273,9 @@ coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
 void coordi_run_dispatch(coordi_run *run, coordi_event_kind event);
 /* STOP, LOST or BROKEN, and why. */
 void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error *why);
+/* Its worker is gone, or of no use: `event` (LOST or BROKEN), unless another worker may
+ * take the task. */
+void coordi_run_lose(coordi_run *run, coordi_event_kind event, const coord_error *why);
 void coordi_run_unref(coordi_run *run);
 
 /* Actions that both kinds use. */
@@ -272,6 +286,8 @@ void coordi_run_pause(coordi_run *run);
 void coordi_run_send_close(coordi_run *run);
 void coordi_run_release(coordi_run *run);
 void coordi_run_finish(coordi_run *run);
+void coordi_run_move(coordi_run *run);
+void coordi_run_queue_again(coordi_run *run);
 void coordi_run_fail(coordi_run *run);
 void coordi_run_end(coordi_run *run);
 /* Sends a request; `body` is taken over, NULL: no memory. */
@@ -282,6 +298,7 @@ bool coordi_run_read_text(coord_text from, const char *key, char **to);
 /* callback.c: where host functions are called. */
 void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run));
 void coordi_run_call_started(coordi_run *run);
+void coordi_run_call_restart(coordi_run *run);
 void coordi_run_call_end(coordi_run *run);
 
 #endif

@@ -85,7 +85,7 @@ static coord_status make_parts(CommCoordinator *c, coord_error *err)
     return rc;
 }
 
-static size_t count_ready(const CommCoordinator *c, int role)
+size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role)
 {
     size_t ready = 0;
     size_t at = 0;
@@ -150,7 +150,8 @@ static void finish_start(CommCoordinator *c, coord_status status)
 static void check_start(CommCoordinator *c)
 {
     for (int role = 0; role < COORDI_ROLES; role++) {
-        if (count_ready(c, role) < (size_t)c->config.min_workers[role]) {
+        if (coordi_coordinator_count_ready(c, (coord_role)role) <
+            (size_t)c->config.min_workers[role]) {
             return;
         }
     }
@@ -161,7 +162,8 @@ static void on_start_deadline(coordi_timer *timer)
 {
     CommCoordinator *c = COORDI_ITEM(timer, CommCoordinator, start_deadline);
     for (int role = 0; role < COORDI_ROLES; role++) {
-        if (c->members[role].count > 0 && count_ready(c, role) == 0) {
+        if (c->members[role].count > 0 &&
+            coordi_coordinator_count_ready(c, (coord_role)role) == 0) {
             finish_start(c, COORD_ERR_TIMEOUT);
             return;
         }
@@ -193,6 +195,22 @@ coord_status coordi_coordinator_begin(CommCoordinator *c, coord_error *err)
 }
 
 /* ---- while it runs ---- */
+
+void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role)
+{
+    if (c->phase != COORDI_PHASE_RUNNING || coordi_coordinator_count_ready(c, role) > 0) {
+        return;
+    }
+    coordi_link *link = c->queues[role].next;
+    while (link != &c->queues[role]) {
+        coordi_run *run = COORDI_ITEM(link, coordi_run, queue);
+        link = link->next;
+        if (run->attempt > 1) {
+            coord_error why = run->moved_why;
+            coordi_run_stop(run, COORDI_EVENT_LOST, &why);
+        }
+    }
+}
 
 void coordi_coordinator_pump(CommCoordinator *c, coord_role role)
 {

@@ -100,7 +100,7 @@ static void detach(coordi_member *m, const coord_error *why)
         if (run->state == COORDI_STATE_RELEASING) {
             coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
         } else {
-            coordi_run_stop(run, COORDI_EVENT_LOST, why);
+            coordi_run_lose(run, COORDI_EVENT_LOST, why);
         }
     }
     forget_task(m);
@@ -131,6 +131,7 @@ static void go_away(coordi_member *m, const coord_error *why)
         m->pause_ms = m->pause_ms < longest ? m->pause_ms : longest;
         coordi_timer_in(m->c->loop, &m->retry, m->pause_ms);
     }
+    coordi_coordinator_check_stranded(m->c, m->worker.role);
     coordi_coordinator_check(m->c);
 }
 

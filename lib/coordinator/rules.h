@@ -11,18 +11,23 @@
 #define ON(state, event, next, act) \
     [COORDI_STATE_##state][COORDI_EVENT_##event] = {COORDI_STATE_##next, act}
 
-/* While a worker has the task, it can be lost, and the task be stopped. */
+/* While a worker has the task, it can be lost, and the task be moved or stopped. */
 #define ON_TROUBLE(state)                                   \
+    ON(state, MOVED, RESTARTING, coordi_run_move),          \
     ON(state, LOST, FAILING, coordi_run_fail),              \
     ON(state, STOP, FAILING, coordi_run_fail)
 
 #define RULES_OF_BOTH                                       \
     ON(QUEUED,    ASSIGNED, STARTING,  coordi_run_send_start), \
     ON(QUEUED,    STOP,     FAILING,   coordi_run_fail),    \
+    ON(QUEUED,    LOST,     FAILING,   coordi_run_fail),    /* nobody left to wait for */ \
                                                             \
     ON(STARTING,  ACCEPTED, ASKING,    coordi_run_started), \
     ON(STARTING,  BROKEN,   FAILING,   coordi_run_fail),    \
     ON_TROUBLE(STARTING),                                   \
+                                                            \
+    ON(RESTARTING, WARNED,  QUEUED,    coordi_run_queue_again), \
+    ON(RESTARTING, STOP,    FAILING,   coordi_run_fail),    \
                                                             \
     ON(PAUSING,   DUE,      ASKING,    coordi_run_send_ask), \
     ON_TROUBLE(PAUSING),                                    \

@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "coordinator/coordinator.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void on_request(coord_task *task, void *arg);
@@ -17,13 +18,21 @@ static void on_timer(coordi_timer *timer);
 const char *coordi_state_str(coordi_state state)
 {
     static const char *const NAME[COORDI_STATE_COUNT] = {
-        [COORDI_STATE_NONE] = "none",           [COORDI_STATE_QUEUED] = "queued",
-        [COORDI_STATE_STARTING] = "starting",   [COORDI_STATE_ASKING] = "asking",
-        [COORDI_STATE_PAUSING] = "pausing",     [COORDI_STATE_SENDING] = "sending",
-        [COORDI_STATE_SAMPLING] = "sampling",   [COORDI_STATE_WAITING] = "waiting",
-        [COORDI_STATE_LEARNING] = "learning",   [COORDI_STATE_JUDGING] = "judging",
-        [COORDI_STATE_CLOSING] = "closing",     [COORDI_STATE_RELEASING] = "releasing",
-        [COORDI_STATE_FINISHING] = "finishing", [COORDI_STATE_FAILING] = "failing",
+        [COORDI_STATE_NONE] = "none",
+        [COORDI_STATE_QUEUED] = "queued",
+        [COORDI_STATE_STARTING] = "starting",
+        [COORDI_STATE_ASKING] = "asking",
+        [COORDI_STATE_PAUSING] = "pausing",
+        [COORDI_STATE_SENDING] = "sending",
+        [COORDI_STATE_SAMPLING] = "sampling",
+        [COORDI_STATE_WAITING] = "waiting",
+        [COORDI_STATE_LEARNING] = "learning",
+        [COORDI_STATE_JUDGING] = "judging",
+        [COORDI_STATE_CLOSING] = "closing",
+        [COORDI_STATE_RELEASING] = "releasing",
+        [COORDI_STATE_FINISHING] = "finishing",
+        [COORDI_STATE_FAILING] = "failing",
+        [COORDI_STATE_RESTARTING] = "restarting",
         [COORDI_STATE_ENDED] = "ended",
     };
     return NAME[state];
@@ -150,6 +159,23 @@ void coordi_run_dispatch(coordi_run *run, coordi_event_kind event)
     coordi_run_unref(run);
 }
 
+/* Another attempt needs one that is left, and a worker that is not this one. */
+static bool may_move(const coordi_run *run)
+{
+    const CommCoordinator *c = run->c;
+    size_t others = coordi_coordinator_count_ready(c, run->kind->role);
+    if (run->member != NULL && coordi_member_is_ready(run->member)) {
+        others--;
+    }
+    return c->phase == COORDI_PHASE_RUNNING && others > 0 &&
+           run->attempt <= (uint64_t)c->config.max_reassign;
+}
+
+void coordi_run_lose(coordi_run *run, coordi_event_kind event, const coord_error *why)
+{
+    coordi_run_stop(run, may_move(run) ? COORDI_EVENT_MOVED : event, why);
+}
+
 void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error *why)
 {
     if (run->kind->rules[run->state][event].next != COORDI_STATE_NONE) {
@@ -192,9 +218,8 @@ static bool forget_request(coordi_run *run)
 /* A request that could not be sent is as broken as one that failed for good. */
 static void broken(coordi_run *run, const coord_error *why)
 {
-    coordi_run_stop(
-        run, why->status == COORD_ERR_LOST ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN,
-        why);
+    bool lost = why->status == COORD_ERR_LOST;
+    coordi_run_stop(run, lost ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN, why);
 }
 
 void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout_ms)
@@ -236,10 +261,15 @@ static void request_failed(coordi_run *run, const coord_error *why)
         if (why->status == COORD_ERR_TASK) {
             refused.status = COORD_ERR_REFUSED;
         }
+        bool lost = why->status == COORD_ERR_LOST;
         (void)coordi_fail_because(&refused, refused.status, &refused,
                                   "task '%.60s': '%.60s' did not start it", run->id,
                                   run->worker_id);
-        broken(run, &refused);
+        if (lost) {
+            coordi_run_lose(run, COORDI_EVENT_LOST, &refused);
+        } else {
+            broken(run, &refused); /* its word is final */
+        }
         return;
     }
     if (run->state == COORDI_STATE_CLOSING && why->status != COORD_ERR_LOST) {
@@ -259,7 +289,8 @@ static void request_failed(coordi_run *run, const coord_error *why)
                    run->id, run->worker_id, run->attempt, run->failures, why->text);
         coordi_run_dispatch(run, COORDI_EVENT_RETRY);
     } else {
-        broken(run, &told);
+        bool lost = why->status == COORD_ERR_LOST;
+        coordi_run_lose(run, lost ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN, &told);
     }
 }
 
@@ -338,14 +369,18 @@ static char *start_body(const coordi_run *run, coord_text resource, size_t *len)
 {
     coordi_buf id = {0};
     coordi_buf body = {0};
+    char attempt[16];
+    int digits = snprintf(attempt, sizeof attempt, "%u", run->attempt);
     coordi_buf_add_json(&id, run->worker_id, strlen(run->worker_id));
     coordi_json_member members[] = {
         {run->kind->id_key, {id.ptr, id.len}, true},
         {"resource_info", resource.len == 0 ? coord_text_of("{}") : resource, true},
+        {"attempt", {attempt, (size_t)digits}, true},
     };
+    size_t count = run->attempt > 1 ? 3 : 2; /* the first is as the reference's */
     coordi_buf_addf(&body, "{\"name\": \"%s\", \"task_info\": ", run->kind->start_name);
     if (id.failed || coordi_json_splice(&body, (coord_text){run->task, run->task_len},
-                                        members, 2, NULL) != COORD_OK) {
+                                        members, count, NULL) != COORD_OK) {
         body.failed = true;
     }
     coordi_buf_adds(&body, "}");
@@ -364,7 +399,8 @@ void coordi_run_send_start(coordi_run *run)
     c->queued--;
     COORDI_LOG(&c->log, COORD_LOG_INFO, "task assigned task=%s worker=%s attempt=%u",
                run->id, run->worker_id, run->attempt);
-    if (coordi_lane_open(c->executor, &run->lane, &why) != COORD_OK) {
+    if (run->lane == NULL &&
+        coordi_lane_open(c->executor, &run->lane, &why) != COORD_OK) {
         broken(run, &why);
         return;
     }
@@ -440,11 +476,63 @@ static void let_go_of_member(coordi_run *run, bool busy)
     }
 }
 
+/* Adds "attempt 1 at 'c0': <why>" to what is known of the attempts before. */
+static void remember_attempt(coordi_run *run)
+{
+    size_t used = strlen(run->past);
+    (void)snprintf(run->past + used, sizeof run->past - used,
+                   "%sattempt %u at '%.60s': %s", used == 0 ? "" : "; ", run->attempt,
+                   run->worker_id, run->why.text);
+}
+
+/* Starts over: what is left of the attempt goes, the host is told, and then the task
+ * waits for another worker in front of all others. */
+void coordi_run_move(coordi_run *run)
+{
+    CommCoordinator *c = run->c;
+    COORDI_LOG(&c->log, COORD_LOG_WARN,
+               "task moved task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"", run->id,
+               run->worker_id, run->attempt, run->why.text, run->why.cause);
+    coordi_timer_stop(c->loop, &run->timer);
+    let_go_of_member(run, forget_request(run));
+    remember_attempt(run);
+    run->moved_why = run->why;
+    run->attempt++;
+    run->sequence = 0;
+    run->failures = 0;
+    run->accepted = false;
+    run->close_sent = false;
+    run->pause_ms = 0;
+    c->counters.moved++;
+    if (run->send != NULL) { /* no callback has run, so there is none to warn */
+        coordi_run_dispatch(run, COORDI_EVENT_WARNED);
+    } else {
+        coordi_run_call_restart(run);
+    }
+}
+
+void coordi_run_queue_again(coordi_run *run)
+{
+    CommCoordinator *c = run->c;
+    coordi_list_prepend(&c->queues[run->kind->role], &run->queue);
+    c->queued++;
+    if (c->config.queue_timeout_ms > 0) {
+        coordi_timer_in(c->loop, &run->timer, c->config.queue_timeout_ms);
+    }
+    coordi_coordinator_pump(c, run->kind->role);
+    coordi_coordinator_check_stranded(c, run->kind->role);
+}
+
 void coordi_run_fail(coordi_run *run)
 {
     CommCoordinator *c = run->c;
     c->counters.failed++;
     coordi_timer_stop(c->loop, &run->timer);
+    if (run->past[0] != '\0') {
+        size_t used = strlen(run->why.cause);
+        (void)snprintf(run->why.cause + used, sizeof run->why.cause - used, "%s%s",
+                       used == 0 ? "" : "; before: ", run->past);
+    }
     if (coordi_linked(&run->queue)) {
         coordi_list_remove(&run->queue);
         c->queued--;

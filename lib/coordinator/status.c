@@ -69,11 +69,12 @@ static void add_counters(coordi_buf *buf, const CommCoordinator *c)
     coordi_buf_addf(
         buf,
         ", \"counters\": {\"accepted\": %llu, \"finished\": %llu, \"failed\": "
-        "%llu, \"queued\": %zu, \"requests\": %llu, \"workers_lost\": %llu, "
+        "%llu, \"moved\": %llu, \"queued\": %zu, \"requests\": %llu, \"workers_lost\": "
+        "%llu, "
         "\"late_results\": %llu, \"dropped_events\": %llu}",
         (unsigned long long)n->accepted, (unsigned long long)n->finished,
-        (unsigned long long)n->failed, c->queued, (unsigned long long)n->requests,
-        (unsigned long long)n->workers_lost,
+        (unsigned long long)n->failed, (unsigned long long)n->moved, c->queued,
+        (unsigned long long)n->requests, (unsigned long long)n->workers_lost,
         (unsigned long long)(c->master == NULL ? 0 : c->master->late_results),
         (unsigned long long)n->dropped_events);
 }

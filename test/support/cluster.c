@@ -140,6 +140,14 @@ static void on_start(CommCoordinator *c, const char *task_id, const char *worker
     note(user, "start", task_id, "%s", worker_id);
 }
 
+static void on_restart(CommCoordinator *c, const char *task_id, uint32_t attempt,
+                       const coord_error *cause, void *user)
+{
+    (void)c;
+    note(user, "restart", task_id, "%u %d %s: %s", attempt, (int)cause->status,
+         cause->text, cause->cause);
+}
+
 static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *why,
                     void *user)
 {
@@ -169,8 +177,8 @@ static coord_status do_start(coord_slave *slave, coord_text in, coord_out *out,
 {
     cluster_worker *w = user;
     (void)slave;
-    (void)in;
     (void)out;
+    (void)snprintf(w->info, sizeof w->info, "%.*s", (int)in.len, in.ptr);
     spend(w->cluster, w->work_ms);
     w->count = 0;
     w->starts++;
@@ -371,6 +379,7 @@ void cluster_create(cluster *k, const char *more)
     cb.deal_with_learner_judge_finish = on_judge_learner;
     cb.deal_with_learner_finish_task = on_finish;
     cb.deal_with_task_start = on_start;
+    cb.deal_with_task_restart = on_restart;
     cb.deal_with_task_fail = on_fail;
 
     print_config(k, more);

@@ -20,6 +20,7 @@ typedef struct cluster_worker {
     int learns;      /* before a learner says so */
     int count;       /* done of the running task */
     int starts;      /* tasks begun, ever */
+    char info[256];  /* of the last one, as it came */
     int fail_starts; /* so many starts fail first */
     int fail_asks;   /* so many data or get_data requests fail first */
     int fail_learns;

@@ -1,0 +1,249 @@
+/* A task whose worker is lost, or of no use, starts anew on another one. */
+#include "support/cluster.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const int64_t LONG_MS = 600000;
+static const char QUICK[] = "\"heartbeat_tolerance_s\": 5, \"request_retries\": 0,";
+
+/* Runs until task "t" is in that state, and tells who has it. */
+static const char *worker_of_t(cluster *k, const char *state)
+{
+    assert_true(cluster_await_task(k, "t", state, LONG_MS));
+    return strcmp(cluster_worker_state(k, "c0"), "working") == 0 ? "c0" : "c1";
+}
+
+static const char *other(const char *id)
+{
+    return strcmp(id, "c0") == 0 ? "c1" : "c0";
+}
+
+static void a_task_of_a_dead_worker_starts_anew_on_another(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 21, 2, 0);
+    cluster_start(&k, QUICK);
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    assert_true(cluster_await(&k, "send_data", "t", 2, LONG_MS));
+    const char *dead = worker_of_t(&k, "asking");
+    cluster_crash(&k, dead);
+    assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+
+    assert_non_null(strstr(cluster_story(&k, "t"),
+                           "restart start send_data send_data send_data judge finish"));
+    assert_int_equal(cluster_count(&k, "restart", "t"), 1);
+    const cluster_event *restart = cluster_last(&k, "restart", "t");
+    assert_memory_equal(restart->detail, "2 7 ", 4); /* attempt 2, for it was LOST */
+    const cluster_worker *second = cluster_find(&k, other(dead));
+    assert_non_null(strstr(second->info, "\"attempt\":2"));
+    assert_int_equal(second->starts, 1);
+    assert_int_equal(cluster_count(&k, "fail", "t"), 0);
+    cluster_done(&k);
+}
+
+static void the_first_attempt_is_not_marked_on_the_wire(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 22, 1, 0);
+    cluster_start(&k, QUICK);
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+    assert_null(strstr(cluster_find(&k, "c0")->info, "attempt"));
+    cluster_done(&k);
+}
+
+static void a_learner_task_is_moved_like_a_collectors(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 23, 1, 2);
+    cluster_start(&k, QUICK);
+    cluster_post(&k, COORD_COLLECTOR, "c");
+    assert_true(cluster_await(&k, "finish", "c", 1, LONG_MS));
+    k.hold_data = true;
+    cluster_post(&k, COORD_LEARNER, "t");
+    assert_true(cluster_await_task(&k, "t", "waiting", LONG_MS));
+    bool first = strcmp(cluster_worker_state(&k, "l0"), "working") == 0;
+    cluster_crash(&k, first ? "l0" : "l1");
+    assert_true(cluster_await(&k, "restart", "t", 1, LONG_MS));
+    k.hold_data = false;
+    assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+    assert_int_equal(cluster_count(&k, "judge", "t"), 3);
+    cluster_done(&k);
+}
+
+static void a_task_fails_at_once_when_nobody_else_could_take_it(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 24, 1, 0);
+    cluster_start(&k, QUICK);
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    assert_true(cluster_await_task(&k, "t", "asking", LONG_MS));
+    int64_t began = coord_sim_now_ms(k.sim);
+    cluster_crash(&k, "c0");
+    assert_true(cluster_await(&k, "fail", "t", 1, LONG_MS));
+    assert_in_range(coord_sim_now_ms(k.sim) - began, 0, 5000 + 1000 + 2000);
+    assert_int_equal(cluster_count(&k, "restart", "t"), 0);
+    cluster_done(&k);
+}
+
+static void attempts_are_limited_and_the_last_failure_tells_of_all(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 25, 2, 0);
+    cluster_start(&k, "\"heartbeat_tolerance_s\": 5, \"request_retries\": 0, "
+                      "\"max_reassign\": 1,");
+    cluster_find(&k, "c0")->samples = 1000;
+    cluster_find(&k, "c1")->samples = 1000;
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    const char *dead = worker_of_t(&k, "asking");
+    cluster_crash(&k, dead);
+    assert_true(cluster_await(&k, "start", "t", 2, LONG_MS));
+    cluster_revive(&k, dead);
+    assert_true(cluster_await_worker(&k, dead, "free", LONG_MS));
+    cluster_crash(&k, other(dead));
+    assert_true(cluster_await(&k, "fail", "t", 1, LONG_MS));
+    char before[32];
+    (void)snprintf(before, sizeof before, "attempt 1 at '%s'", dead);
+    assert_non_null(strstr(cluster_last(&k, "fail", "t")->detail, before));
+    assert_int_equal(cluster_count(&k, "restart", "t"), 1);
+    cluster_done(&k);
+}
+
+static void none_are_made_when_none_are_allowed(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 26, 2, 0);
+    cluster_start(&k, "\"heartbeat_tolerance_s\": 5, \"request_retries\": 0, "
+                      "\"max_reassign\": 0,");
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    cluster_crash(&k, worker_of_t(&k, "asking"));
+    assert_true(cluster_await(&k, "fail", "t", 1, LONG_MS));
+    assert_int_equal(cluster_count(&k, "restart", "t"), 0);
+    cluster_done(&k);
+}
+
+static void a_moved_task_does_not_wait_for_workers_that_are_all_gone(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 27, 2, 0);
+    cluster_start(&k, QUICK);
+    cluster_find(&k, "c0")->samples = 1000;
+    cluster_find(&k, "c1")->samples = 1000;
+    cluster_post(&k, COORD_COLLECTOR, "u");
+    assert_true(cluster_await(&k, "start", "u", 1, LONG_MS));
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    assert_true(cluster_await(&k, "start", "t", 1, LONG_MS));
+    const char *of_u = cluster_last(&k, "start", "u")->detail;
+    const char *of_t = cluster_last(&k, "start", "t")->detail;
+    cluster_crash(&k, of_t);
+    assert_true(cluster_await(&k, "restart", "t", 1, LONG_MS));
+    assert_true(cluster_await_task(&k, "t", "queued", LONG_MS)); /* behind "u" */
+    cluster_crash(&k, of_u);
+    assert_true(cluster_await(&k, "fail", "t", 1, LONG_MS));
+    assert_true(cluster_await(&k, "fail", "u", 1, LONG_MS));
+    cluster_done(&k);
+}
+
+static void a_worker_that_reports_nothing_loses_its_task(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 28, 2, 0);
+    cluster_start(&k, "\"collector_task_timeout_s\": 2, \"request_retries\": 0,");
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    const char *silent = worker_of_t(&k, "asking");
+    coord_sim_pause(k.sim, cluster_find(&k, silent)->loop, true);
+    assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+    assert_memory_equal(cluster_last(&k, "restart", "t")->detail, "2 6 ",
+                        4); /* TIMEOUT */
+    int samples = cluster_count(&k, "send_data", "t");
+
+    /* What it reports when it wakes up is of an attempt that is over. */
+    coord_sim_pause(k.sim, cluster_find(&k, silent)->loop, false);
+    assert_true(cluster_await_worker(&k, silent, "free", LONG_MS));
+    assert_int_equal(cluster_count(&k, "send_data", "t"), samples);
+    assert_int_equal(cluster_ends(&k, "t"), 1);
+    cluster_done(&k);
+}
+
+static void a_worker_that_goes_on_failing_loses_its_task(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 29, 2, 0);
+    cluster_start(&k, "\"request_retries\": 1,");
+    cluster_find(&k, "c0")->fail_asks = 100;
+    cluster_find(&k, "c1")->samples = 5;
+    for (int i = 0; i < 4; i++) { /* one of them gets to c0 */
+        char id[8];
+        (void)snprintf(id, sizeof id, "t%d", i);
+        cluster_post(&k, COORD_COLLECTOR, id);
+    }
+    assert_true(cluster_await(&k, "finish", NULL, 4, LONG_MS));
+    assert_true(cluster_count(&k, "restart", NULL) >= 1);
+    assert_int_equal(cluster_count(&k, "fail", NULL), 0);
+    cluster_done(&k);
+}
+
+static void a_worker_lost_before_it_accepts_leaves_no_trace(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 30, 2, 0);
+    cluster_start(&k, QUICK);
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    assert_true(cluster_await_task(&k, "t", "starting", LONG_MS));
+    const char *dead =
+        strcmp(cluster_worker_state(&k, "c0"), "working") == 0 ? "c0" : "c1";
+    cluster_crash(&k, dead);
+    assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+    assert_int_equal(cluster_count(&k, "start", "t"), 1);
+    assert_string_equal(cluster_last(&k, "start", "t")->detail, other(dead));
+    cluster_done(&k);
+}
+
+static void a_task_can_be_canceled_between_two_attempts(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 31, 2, 0);
+    cluster_start(&k, QUICK);
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    cluster_crash(&k, worker_of_t(&k, "asking"));
+    assert_true(cluster_await_task(&k, "t", "restarting", LONG_MS));
+    assert_int_equal(comm_coordinator_cancel_task(k.c, "t", NULL), COORD_OK);
+    assert_true(cluster_await(&k, "fail", "t", 1, LONG_MS));
+    assert_int_equal(comm_coordinator_wait(k.c, 60000, NULL), COORD_OK);
+    assert_int_equal(cluster_ends(&k, "t"), 1);
+    cluster_done(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_task_of_a_dead_worker_starts_anew_on_another),
+        cmocka_unit_test(the_first_attempt_is_not_marked_on_the_wire),
+        cmocka_unit_test(a_learner_task_is_moved_like_a_collectors),
+        cmocka_unit_test(a_task_fails_at_once_when_nobody_else_could_take_it),
+        cmocka_unit_test(attempts_are_limited_and_the_last_failure_tells_of_all),
+        cmocka_unit_test(none_are_made_when_none_are_allowed),
+        cmocka_unit_test(a_moved_task_does_not_wait_for_workers_that_are_all_gone),
+        cmocka_unit_test(a_worker_that_reports_nothing_loses_its_task),
+        cmocka_unit_test(a_worker_that_goes_on_failing_loses_its_task),
+        cmocka_unit_test(a_worker_lost_before_it_accepts_leaves_no_trace),
+        cmocka_unit_test(a_task_can_be_canceled_between_two_attempts),
+    };
+    return cmocka_run_group_tests_name("reassign", tests, NULL, NULL);
+}
