@@ -95,6 +95,7 @@ static void plan_body(coordi_call *call)
             call->body_max = (size_t)len;
         }
         call->charge = call->body_max;
+        call->to_come = len;
     }
 }
 
@@ -216,7 +217,7 @@ static void overflow(coordi_call *call)
     }
 }
 
-bool coordi_call_add(coordi_call *call, const char *bytes, size_t len)
+static bool keep(coordi_call *call, const char *bytes, size_t len)
 {
     if (!call->base.too_big && len > call->body_max - call->body_len) {
         overflow(call);
@@ -232,6 +233,24 @@ bool coordi_call_add(coordi_call *call, const char *bytes, size_t len)
     memcpy(call->body + call->body_len, bytes, take);
     call->body_len += take;
     return true;
+}
+
+/* Has the client gone in the middle of its body? libmicrohttpd does not notice an end
+ * that comes together with the last bytes, and would keep the connection until it times
+ * out. */
+static bool is_given_up(const coordi_call *call)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    return call->to_come > 0 && info != NULL &&
+           recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+bool coordi_call_add(coordi_call *call, const char *bytes, size_t len)
+{
+    call->to_come -= len < call->to_come ? len : call->to_come;
+    return keep(call, bytes, len) && !is_given_up(call);
 }
 
 /* ---- the answer ---- */

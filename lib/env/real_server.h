@@ -28,8 +28,9 @@ typedef struct coordi_call {
     char *body;
     size_t body_len;
     size_t body_cap;
-    size_t body_max; /* bytes to keep; what comes after is dropped */
-    size_t charge;   /* bytes of the server's budget */
+    size_t body_max;  /* bytes to keep; what comes after is dropped */
+    uint64_t to_come; /* of what was announced; 0 also when nothing was */
+    size_t charge;    /* bytes of the server's budget */
 
     char *joined;        /* a header that came several times, as call_header() gave it */
     const char *headers; /* name, value, name, value, ..., each closed by a NUL */
@@ -77,7 +78,8 @@ coordi_call *coordi_call_create(coordi_http_server *server,
                                 struct MHD_Connection *connection, const char *method,
                                 const char *path);
 
-/* More of the body. False: out of memory, and the connection must be closed. */
+/* More of the body. False: out of memory, or it will never be whole, and the connection
+ * must be closed. */
 bool coordi_call_add(coordi_call *call, const char *bytes, size_t len);
 
 /* The body is in: hands the call to its owner. */

@@ -277,7 +277,7 @@ static void f_c5_what_fails_is_asked_again_with_pauses_and_not_for_ever(void **s
     raw_done(&raw);
 }
 
-static void f_c6_a_close_that_fails_or_hangs_still_finishes_the_task_once(void **state)
+static void f_c6_a_close_that_fails_or_hangs_finishes_the_task_once(void **state)
 {
     static cluster k;
     static raw_worker raw;
@@ -300,8 +300,7 @@ static void f_c6_a_close_that_fails_or_hangs_still_finishes_the_task_once(void *
     }
 }
 
-static void
-f_c7_a_request_that_is_never_answered_ends_start_and_send_in_time(void **state)
+static void f_c7_what_is_never_answered_ends_start_and_send_in_time(void **state)
 {
     static cluster k;
     static raw_worker raw;
@@ -324,7 +323,7 @@ f_c7_a_request_that_is_never_answered_ends_start_and_send_in_time(void **state)
     raw_done(&raw);
 }
 
-static void f_c8_absent_workers_are_waited_for_side_by_side_and_let_go_again(void **state)
+static void f_c8_absent_workers_are_waited_for_side_by_side(void **state)
 {
     static cluster k;
     (void)state;
@@ -365,8 +364,7 @@ static void f_c9_start_waits_for_collectors_and_learners(void **state)
     }
 }
 
-static void
-f_c12_a_worker_that_fails_is_tried_ever_later_and_holds_up_nobody(void **state)
+static void f_c12_a_worker_that_fails_is_tried_ever_later(void **state)
 {
     static cluster k;
     static raw_worker raw;
@@ -392,8 +390,7 @@ f_c12_a_worker_that_fails_is_tried_ever_later_and_holds_up_nobody(void **state)
 }
 
 /* There is no call that removes a worker, yet; losing one under its task is the same. */
-static void
-f_c13_a_worker_that_leaves_under_its_task_and_callback_is_counted_once(void **state)
+static void f_c13_a_worker_that_leaves_under_its_task_is_counted_once(void **state)
 {
     static cluster k;
     static const char *const STATES[] = {"sending", "judging", "asking"};
@@ -425,8 +422,7 @@ f_c13_a_worker_that_leaves_under_its_task_and_callback_is_counted_once(void **st
     }
 }
 
-static void
-f_c14_a_learner_waits_a_second_at_most_and_not_at_all_for_a_signal(void **state)
+static void f_c14_a_learner_waits_a_second_at_most(void **state)
 {
     static cluster k;
     int64_t last = 0;
@@ -475,8 +471,7 @@ static void f_c15_the_info_of_the_last_step_is_delivered(void **state)
     cluster_done(&k);
 }
 
-static void
-f_c16_close_reports_running_and_queued_tasks_and_https_is_not_ignored(void **state)
+static void f_c16_close_reports_all_tasks_and_https_is_not_ignored(void **state)
 {
     static cluster k;
     static const char *const IDS[] = {"a", "b", "queued"};
@@ -514,8 +509,7 @@ static void count_alarms(coord_log_level level, const char *line, void *user)
     *(int *)user += level == COORD_LOG_WARN || level == COORD_LOG_ERROR;
 }
 
-static void
-f_c17_what_the_host_gives_is_not_changed_and_a_good_end_is_no_alarm(void **state)
+static void f_c17_what_the_host_gives_stays_and_a_good_end_is_no_alarm(void **state)
 {
     static cluster k;
     int alarms = 0;
@@ -583,7 +577,7 @@ static void cancel_first(cluster *k, const char *name, const char *task_id, void
     }
 }
 
-static void f_c19_a_task_is_known_in_its_first_callback_which_is_its_start(void **state)
+static void f_c19_a_task_is_known_in_its_first_callback(void **state)
 {
     static cluster k;
     first_look look = {COORD_ERR_STATE, 0};
@@ -654,25 +648,18 @@ int main(void)
         cmocka_unit_test(f_c3_close_reaches_all_workers_although_one_is_dead),
         cmocka_unit_test(f_c4_a_task_is_known_by_the_id_that_was_sent),
         cmocka_unit_test(f_c5_what_fails_is_asked_again_with_pauses_and_not_for_ever),
-        cmocka_unit_test(f_c6_a_close_that_fails_or_hangs_still_finishes_the_task_once),
-        cmocka_unit_test(
-            f_c7_a_request_that_is_never_answered_ends_start_and_send_in_time),
-        cmocka_unit_test(
-            f_c8_absent_workers_are_waited_for_side_by_side_and_let_go_again),
+        cmocka_unit_test(f_c6_a_close_that_fails_or_hangs_finishes_the_task_once),
+        cmocka_unit_test(f_c7_what_is_never_answered_ends_start_and_send_in_time),
+        cmocka_unit_test(f_c8_absent_workers_are_waited_for_side_by_side),
         cmocka_unit_test(f_c9_start_waits_for_collectors_and_learners),
-        cmocka_unit_test(
-            f_c12_a_worker_that_fails_is_tried_ever_later_and_holds_up_nobody),
-        cmocka_unit_test(
-            f_c13_a_worker_that_leaves_under_its_task_and_callback_is_counted_once),
-        cmocka_unit_test(
-            f_c14_a_learner_waits_a_second_at_most_and_not_at_all_for_a_signal),
+        cmocka_unit_test(f_c12_a_worker_that_fails_is_tried_ever_later),
+        cmocka_unit_test(f_c13_a_worker_that_leaves_under_its_task_is_counted_once),
+        cmocka_unit_test(f_c14_a_learner_waits_a_second_at_most),
         cmocka_unit_test(f_c15_the_info_of_the_last_step_is_delivered),
-        cmocka_unit_test(
-            f_c16_close_reports_running_and_queued_tasks_and_https_is_not_ignored),
-        cmocka_unit_test(
-            f_c17_what_the_host_gives_is_not_changed_and_a_good_end_is_no_alarm),
+        cmocka_unit_test(f_c16_close_reports_all_tasks_and_https_is_not_ignored),
+        cmocka_unit_test(f_c17_what_the_host_gives_stays_and_a_good_end_is_no_alarm),
         cmocka_unit_test(f_c18_a_callback_that_fails_costs_its_task_and_nothing_else),
-        cmocka_unit_test(f_c19_a_task_is_known_in_its_first_callback_which_is_its_start),
+        cmocka_unit_test(f_c19_a_task_is_known_in_its_first_callback),
         cmocka_unit_test(f_r3_two_threads_never_get_the_same_worker),
     };
     return cmocka_run_group_tests_name("faults of the coordinator", tests, NULL, NULL);

@@ -3,10 +3,12 @@
 #include "support/raw_http.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +195,9 @@ static guest *free_guest(hostile *h)
         unlock(h);
         if (g->used && done) {
             must(pthread_join(g->thread, NULL) == 0, "join");
+            lock(h);
             g->used = false;
+            unlock(h);
         }
         found = g->used ? found : g;
     }
@@ -387,6 +391,22 @@ int hostile_ask_slowly(uint16_t port, const char *text)
     return read_code(fd, own, sizeof own);
 }
 
+bool hostile_send_off(uint16_t port, const char *text)
+{
+    int fd = hostile_hold(port, text);
+    (void)shutdown(fd, SHUT_WR);
+    bool ended = raw_sees_end(fd);
+    (void)close(fd);
+    return ended;
+}
+
+int hostile_hold(uint16_t port, const char *text)
+{
+    int fd = raw_connect(port);
+    raw_sends(fd, text);
+    return fd;
+}
+
 bool hostile_tire(uint16_t port, const char *path)
 {
     char line[64];
@@ -401,4 +421,127 @@ bool hostile_tire(uint16_t port, const char *path)
     }
     (void)close(fd);
     return ended;
+}
+
+void hostile_cut_request(uint16_t port, const char *text)
+{
+    size_t len = strlen(text);
+    for (size_t at = 0; at < len; at++) {
+        hostile_stop_short(port, text, at, 0, at % 2 == 1);
+    }
+}
+
+void hostile_cut_answer(uint16_t port, const char *text)
+{
+    char answer[TEXT_MAX];
+    (void)hostile_ask(port, text, answer, sizeof answer);
+    size_t len = strlen(answer);
+    for (size_t at = 0; at <= len; at++) {
+        hostile_stop_short(port, text, strlen(text), at, true);
+    }
+}
+
+bool hostile_pester(uint16_t port, const char *path, int open[HOSTILE_HELD])
+{
+    static const char *const REFUSED[] = {
+        "HELO there\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: nine\r\n\r\n",
+        "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+    };
+    static const char *const HELD[HOSTILE_HELD] = {
+        "",
+        "\r\n\r\n\r\n",
+        "\x16\x03\x01\x02",
+        "POST /conn",
+        "PUT /slave/task/complete HTTP/1.1\r\nHost: x\r\nChannel: 0\r\nToken: x\r\n"
+        "Content-Length: 104857600\r\n\r\n{\"task\": ",
+    };
+    bool refused = true;
+    for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++) {
+        refused = hostile_send_off(port, REFUSED[i]) && refused;
+    }
+    for (int i = 0; i < HOSTILE_HELD; i++) {
+        open[i] = hostile_hold(port, HELD[i]);
+    }
+    return hostile_tire(port, path) && refused;
+}
+
+/* ---- kinds of answers ---- */
+
+#define ALL HOSTILE_ALL
+#define HEAD(length) "HTTP/1.1 200 OK\r\nContent-Length: " length "\r\n\r\n"
+#define NO                                                                               \
+    "HTTP/1.1 403 FORBIDDEN\r\nContent-Length: 61\r\n\r\n"                               \
+    "{\"code\":777,\"data\":{},\"message\":\"No, never.\",\"success\":false}"
+
+const hostile_kind hostile_kinds[HOSTILE_KINDS] = {
+    {"never", {ALL, NULL, 0, HOSTILE_SILENT}, false, true},
+    {"late", {ALL, HOSTILE_YES, ALL, HOSTILE_LATE}, false, true},
+    {"hangs up", {ALL, NULL, 0, HOSTILE_CLOSE}, false, true},
+    {"resets", {ALL, NULL, 0, HOSTILE_RESET}, false, true},
+    {"half", {ALL, HOSTILE_YES, sizeof HOSTILE_YES - 20, HOSTILE_CLOSE}, false, true},
+    {"half, silence",
+     {ALL, HOSTILE_YES, sizeof HOSTILE_YES - 20, HOSTILE_SILENT},
+     false,
+     true},
+    {"no HTTP", {ALL, "\x16\x03\x01 smtp\r\n\r\n", ALL, HOSTILE_CLOSE}, false, false},
+    {"no JSON", {ALL, HEAD("5") "<html", ALL, HOSTILE_CLOSE}, false, false},
+    {"empty", {ALL, HEAD("0"), ALL, HOSTILE_CLOSE}, false, false},
+    {"other JSON", {ALL, HEAD("2") "[]", ALL, HOSTILE_CLOSE}, false, false},
+    {"100 MB", {ALL, HEAD("104857600") "{\"code\"", ALL, HOSTILE_SILENT}, false, false},
+    {"negative", {ALL, HEAD("-5") "{\"code\"", ALL, HOSTILE_SILENT}, false, false},
+    {"endless head", {ALL, NULL, 0, HOSTILE_ENDLESS}, false, false},
+    {"no", {ALL, NO, ALL, HOSTILE_CLOSE}, false, false},
+    {"drop by drop", {ALL, HOSTILE_YES, ALL, HOSTILE_DRIP}, true, false},
+    {"twice", {ALL, HOSTILE_YES HOSTILE_YES, ALL, HOSTILE_CLOSE}, true, false},
+    {"yes, silence", {ALL, HOSTILE_YES, ALL, HOSTILE_SILENT}, true, false},
+};
+
+/* ---- what is left ---- */
+
+int64_t hostile_now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int count_entries(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    must(d != NULL, folder);
+    while (readdir(d) != NULL) {
+        n++;
+    }
+    (void)closedir(d);
+    return n;
+}
+
+hostile_census hostile_count_all(void)
+{
+    return (hostile_census){count_entries("/proc/self/fd"),
+                            count_entries("/proc/self/task")};
+}
+
+/* A thread that was joined may be seen a moment longer. */
+bool hostile_nothing_left(const hostile_census *before)
+{
+    int64_t until = hostile_now_ms() + 5000;
+    hostile_census now = hostile_count_all();
+    while ((now.fds != before->fds || now.threads != before->threads) &&
+           hostile_now_ms() < until) {
+        (void)sched_yield();
+        now = hostile_count_all();
+    }
+    if (now.fds == before->fds && now.threads == before->threads) {
+        return true;
+    }
+    (void)fprintf(stderr, "%d descriptors, %d threads; before %d, %d\n", now.fds,
+                  now.threads, before->fds, before->threads);
+    return false;
 }

@@ -61,7 +61,44 @@ void hostile_stop_short(uint16_t port, const char *text, size_t send, size_t rea
 int hostile_ask(uint16_t port, const char *text, char *out, size_t size);
 /* The same with segments of one byte. */
 int hostile_ask_slowly(uint16_t port, const char *text);
+/* Sends a text and no more; false: the other end does not hang up for that. */
+bool hostile_send_off(uint16_t port, const char *text);
+/* Sends a text and stays; gives the socket, to be closed. */
+int hostile_hold(uint16_t port, const char *text);
 /* Sends header lines until the other end has enough; false: it has not after 64 MiB. */
 bool hostile_tire(uint16_t port, const char *path);
+/* Asks again and again, and hangs up at every byte of the request, or of the answer,
+ * which has to be the same each time. */
+void hostile_cut_request(uint16_t port, const char *text);
+void hostile_cut_answer(uint16_t port, const char *text);
+
+/* Sends what is no request; false: the other end did not hang up where it should. Some of
+ * it stays open, as if more were to come: sockets to be closed. */
+enum { HOSTILE_HELD = 5 };
+bool hostile_pester(uint16_t port, const char *path, int open[HOSTILE_HELD]);
+
+/* ---- kinds of answers ---- */
+
+typedef struct hostile_kind {
+    const char *name;
+    hostile_step step;
+    bool good;   /* it is a yes, after all */
+    bool silent; /* as far as the other end can tell, nothing came */
+} hostile_kind;
+
+enum { HOSTILE_KINDS = 17 };
+extern const hostile_kind hostile_kinds[HOSTILE_KINDS];
+
+/* ---- what is left ---- */
+
+typedef struct hostile_census {
+    int fds;
+    int threads;
+} hostile_census;
+
+int64_t hostile_now_ms(void);
+hostile_census hostile_count_all(void);
+/* Waits a little for what is about to go; prints what is left. */
+bool hostile_nothing_left(const hostile_census *before);
 
 #endif
