@@ -133,7 +133,6 @@ static void finish_start(CommCoordinator *c, coord_status status)
         char *text = coordi_buf_take(&missing, NULL);
         (void)coordi_fail(&err, status, "start: missing %s", text == NULL ? "" : text);
         coordi_free(text);
-        err.status = status == COORD_OK ? COORD_AGAIN : status;
     }
     coordi_buf_done(&missing);
     if (status == COORD_OK) {

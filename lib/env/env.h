@@ -253,10 +253,18 @@ static inline bool coordi_inside(const coord_loop *loop)
     return loop->env->inside(loop);
 }
 
+/* The moment `delay_ms` from now; hosts write INT64_MAX for "no limit". */
+static inline int64_t coordi_deadline(coord_loop *loop, int64_t delay_ms)
+{
+    const int64_t never = INT64_MAX / 2;
+    const int64_t now = coordi_now(loop);
+    return delay_ms < never - now ? now + delay_ms : never;
+}
+
 static inline void coordi_timer_in(coord_loop *loop, coordi_timer *timer,
                                    int64_t delay_ms)
 {
-    loop->env->timer_set(loop, timer, coordi_now(loop) + delay_ms);
+    loop->env->timer_set(loop, timer, coordi_deadline(loop, delay_ms));
 }
 
 static inline void coordi_timer_stop(coord_loop *loop, coordi_timer *timer)
@@ -282,6 +290,9 @@ void coordi_loop_retire(coord_loop *loop);
 
 /* A random version 4 UUID. */
 void coordi_random_uuid(coord_loop *loop, char out[37]);
+
+/* This process's pid; cheap. Any thread. */
+int64_t coordi_process_id(void);
 
 /* COORD_ERR_FORKED in a child of the process that made the loop, else COORD_OK. */
 coord_status coordi_check_fork(const coord_loop *loop, const char *what,

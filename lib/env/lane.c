@@ -57,6 +57,10 @@ typedef struct worker {
 coord_status coordi_executor_create(coord_loop *loop, coord_executor kind, size_t threads,
                                     coordi_executor **ret, coord_error *err)
 {
+    if (kind != COORD_EXECUTOR_PER_TASK && kind != COORD_EXECUTOR_POOL &&
+        kind != COORD_EXECUTOR_INLINE) {
+        return coordi_fail(err, COORD_ERR_ARG, "executor: %d is none", (int)kind);
+    }
     if (kind == COORD_EXECUTOR_POOL && threads == 0) {
         return coordi_fail(err, COORD_ERR_ARG,
                            "executor: a pool needs at least one thread");

@@ -6,6 +6,10 @@
 static void run_job(coordi_job *job)
 {
     coordi_op *op = COORDI_ITEM(job, coordi_op, job);
+    if (op->borrows && atomic_flag_test_and_set(&op->taken)) {
+        coordi_op_unref(op); /* the caller has gone, with what was borrowed */
+        return;
+    }
     op->run(op);
 }
 
@@ -22,6 +26,7 @@ void *coordi_op_create(coord_loop *loop, size_t size, void (*run)(coordi_op *op)
     op->run = run;
     op->object = object;
     atomic_init(&op->refs, 2);
+    atomic_flag_clear(&op->taken);
     return op;
 }
 
@@ -71,7 +76,7 @@ void coordi_op_finish_all(coordi_link *head, coord_status status, const coord_er
 
 static coord_status outcome(const coordi_op *op, coord_error *err)
 {
-    if (err != NULL && op->error.status != COORD_OK) {
+    if (err != NULL && op->error.text[0] != '\0') {
         *err = op->error; /* may hold a remark with COORD_OK, too */
     }
     return op->status;
@@ -98,11 +103,14 @@ coord_status coordi_op_wait(coordi_op *op, int64_t wait_ms, const char *what,
         coordi_op_unref(op); /* the loop will never see it */
         return coordi_fail_nomem(err, what);
     }
-    int64_t deadline = coordi_now(loop) + wait_ms;
+    int64_t deadline = coordi_deadline(loop, wait_ms);
     coordi_post(loop, &op->job);
     if (!loop->env->event_wait(op->event, deadline)) {
-        return coordi_fail(err, COORD_ERR_TIMEOUT, "%s: no outcome within %lld ms", what,
-                           (long long)wait_ms);
+        if (!op->borrows || !atomic_flag_test_and_set(&op->taken)) {
+            return coordi_fail(err, COORD_ERR_TIMEOUT, "%s: no outcome within %lld ms",
+                               what, (long long)wait_ms);
+        }
+        (void)loop->env->event_wait(op->event, INT64_MAX); /* it runs just now */
     }
     return outcome(op, err);
 }

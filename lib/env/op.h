@@ -3,7 +3,8 @@
  *
  * The caller makes an op, fills in what it needs, and runs it. On the loop, op->run()
  * finishes it at once or links it into a list of waiters to finish it later. A caller
- * whose deadline passes goes away; the op lives on until it is finished. */
+ * whose deadline passes goes away; the op lives on until it is finished. One that borrows
+ * is not run any more then; while it runs, its caller stays. */
 #ifndef COORDI_ENV_OP_H
 #define COORDI_ENV_OP_H
 
@@ -16,6 +17,8 @@ struct coordi_op {
     coord_loop *loop;
     coordi_event *event; /* NULL while nobody waits */
     atomic_int refs;     /* the caller's and the loop's */
+    bool borrows;        /* run uses memory of the caller, and finishes at once */
+    atomic_flag taken;   /* of those: by run, or by a caller who gives up */
     bool finished;       /* loop thread only */
     coord_status status; /* written by finish, read after the event */
     coord_error error;

@@ -180,7 +180,7 @@ coord_status coordi_real_loop_create(bool own_thread, const coordi_log *log,
     }
     loop->base.env = &coordi_env_real;
     atomic_init(&loop->base.refs, 1);
-    loop->base.pid = getpid();
+    loop->base.pid = coordi_process_id();
     loop->base.log = *log;
     loop->epoll_fd = -1;
     loop->wake_fd = -1;

@@ -111,7 +111,7 @@ coord_status coord_sim_loop(coord_sim *sim, const char *host, coord_loop **ret,
     }
     loop->base.env = &coordi_env_sim;
     atomic_init(&loop->base.refs, 1);
-    loop->base.pid = getpid();
+    loop->base.pid = coordi_process_id();
     loop->base.log = sim->log;
     loop->base.log.who = "loop";
     loop->sim = sim;

@@ -34,6 +34,7 @@ static void init_fields(coord_connection *c, const coord_connection_options *opt
     c->host.host = NULL;
     c->begin.fire = on_begin;
     coordi_list_init(&c->tasks);
+    coordi_list_init(&c->orphans);
     coordi_list_init(&c->await_connect);
     coordi_list_init(&c->await_disconnect);
     init_report(&c->connect_report, c, options->on_connect);
@@ -179,6 +180,7 @@ static void silence(coord_connection *c)
     coordi_timer_stop(c->master->loop, &c->begin);
     coordi_exchange_cancel(c->exchange);
     c->exchange = NULL;
+    coordi_exchange_cancel_orphans(&c->orphans);
     coordi_undo_cancel(c->undo);
     c->undo = NULL;
     coordi_heartbeats_forget(&c->master->heartbeats, &c->beat);

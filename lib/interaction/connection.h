@@ -71,7 +71,8 @@ struct coord_connection {
     char *greeting;     /* data of the connect under way; owned */
     size_t greeting_len;
     coordi_heartbeat beat;
-    coordi_link tasks; /* live ones */
+    coordi_link tasks;   /* live ones */
+    coordi_link orphans; /* exchanges whose answer nobody needs any more */
     coordi_connection_done_fn *done;
     void *done_arg;
     void (*on_lost)(coord_connection *connection, const coord_error *why, void *arg);

@@ -61,6 +61,7 @@ coord_status coord_master_new_connection(coord_master *master,
     if (op == NULL) {
         return COORD_ERR_NOMEM;
     }
+    op->op.borrows = true;
     op->options = &ours;
     rc = coordi_op_wait(&op->op, COORDI_OP_PATIENCE_MS, "new connection", err);
     if (rc == COORD_OK) {

@@ -13,6 +13,7 @@ struct coordi_exchange {
     coordi_exchange_spec spec; /* owns body */
     uint32_t tries_left;
     bool maybe_delivered;
+    coordi_link orphan; /* in the list of those that nobody waits for */
     char what[160];
 };
 
@@ -55,8 +56,11 @@ static void finish(coordi_exchange *ex, const coordi_outcome *outcome)
     void *arg = ex->spec.arg;
     coordi_outcome told = *outcome;
     told.maybe_delivered = ex->maybe_delivered;
+    coordi_list_remove(&ex->orphan);
     free_exchange(ex);
-    done(&told, arg);
+    if (done != NULL) {
+        done(&told, arg);
+    }
 }
 
 static void retry_or_finish(coordi_exchange *ex, const coordi_outcome *outcome)
@@ -152,4 +156,26 @@ void coordi_exchange_cancel(coordi_exchange *ex)
     }
     coordi_timer_stop(ex->loop, &ex->retry);
     free_exchange(ex);
+}
+
+void coordi_exchange_orphan(coordi_exchange *ex, coordi_link *orphans)
+{
+    if (ex == NULL) {
+        return;
+    }
+    if (ex->request == NULL) { /* it waits for an attempt that nobody needs */
+        coordi_exchange_cancel(ex);
+        return;
+    }
+    ex->spec.done = NULL;
+    ex->tries_left = 0;
+    coordi_list_append(orphans, &ex->orphan);
+}
+
+void coordi_exchange_cancel_orphans(coordi_link *orphans)
+{
+    for (coordi_link *link = coordi_list_pop(orphans); link != NULL;
+         link = coordi_list_pop(orphans)) {
+        coordi_exchange_cancel(COORDI_ITEM(link, coordi_exchange, orphan));
+    }
 }

@@ -47,7 +47,13 @@ coord_status coordi_exchange_start(coord_loop *loop, coordi_http_peer *peer,
                                    const coordi_exchange_spec *spec,
                                    coordi_exchange **ret, coord_error *err);
 
-/* Its done function won't run. Takes NULL. */
+/* Its done function won't run. The connection that it was on is closed, if its answer has
+ * not come. Takes NULL. */
 void coordi_exchange_cancel(coordi_exchange *exchange);
+
+/* The same for one whose answer is on its way, but without closing its connection: the
+ * answer is taken and dropped. Until then it stands in this list. Takes NULL. */
+void coordi_exchange_orphan(coordi_exchange *exchange, coordi_link *orphans);
+void coordi_exchange_cancel_orphans(coordi_link *orphans);
 
 #endif

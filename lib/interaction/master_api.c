@@ -64,6 +64,7 @@ coord_status coord_master_create(const coord_master_options *options, coord_mast
     create_op *op = coordi_op_create(loop, sizeof *op, run_create, NULL, err);
     rc = op == NULL ? COORD_ERR_NOMEM : COORD_OK;
     if (op != NULL) {
+        op->op.borrows = true;
         op->options = &ours;
         rc = coordi_op_wait(&op->op, COORDI_OP_PATIENCE_MS, "master", err);
     }
@@ -251,7 +252,7 @@ static void run_close(coordi_op *op)
      * The op may be finished, and gone, as soon as the first of them is. */
     m->closing = true;
     m->close_deadline.fire = on_close_deadline;
-    coordi_timer_in(m->loop, &m->close_deadline, ((close_op *)op)->wait_ms * 3 / 4);
+    coordi_timer_in(m->loop, &m->close_deadline, ((close_op *)op)->wait_ms / 4 * 3);
     coordi_list_append(&m->await_close, &op->link);
     for (size_t at = 0;;) {
         coord_connection *c = coordi_map_next(&m->by_id, &at);

@@ -213,6 +213,7 @@ coord_status coordi_slave_create(const coord_slave_options *options, void *proce
     create_op *op = coordi_op_create(loop, sizeof *op, run_create, NULL, err);
     rc = COORD_ERR_NOMEM;
     if (op != NULL) {
+        op->op.borrows = true;
         op->options = &ours;
         op->process_user = process_user;
         op->ret = ret;

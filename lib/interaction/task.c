@@ -277,7 +277,7 @@ coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error
 static void prove_start(coord_task *task)
 {
     if (atomic_load(&task->status) == COORD_TASK_STARTING) {
-        coordi_exchange_cancel(task->exchange);
+        coordi_exchange_orphan(task->exchange, &task->connection->orphans);
         task->exchange = NULL;
         became_started(task);
     }

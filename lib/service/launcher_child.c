@@ -275,7 +275,7 @@ void coordi_child_stop(coordi_child *child, int64_t grace_ms)
         loop->env->process_signal(child->process, SIGTERM);
         loop->env->process_signal(child->process, SIGCONT); /* one that is halted, too */
     }
-    const int64_t at_ms = coordi_now(loop) + grace_ms;
+    const int64_t at_ms = coordi_deadline(loop, grace_ms);
     if (!coordi_timer_is_set(&child->kill) || at_ms < child->kill.at_ms) {
         loop->env->timer_set(loop, &child->kill, at_ms);
     }

@@ -78,8 +78,8 @@ static void run_table(size_t workers, double seconds, int repeats)
         if (rows[k].count > 0) {
             print_row(&rows[k], workers, rival);
         } else if (k == ROWS - 1) {
-            (void)printf("gearmand: not installed, not measured "
-                         "(apt install gearman-job-server libgearman-dev)\n");
+            (void)printf("gearmand: not measured: not installed (apt install "
+                         "gearman-job-server libgearman-dev), or over 256 workers\n");
         }
     }
 }

@@ -249,7 +249,7 @@ static void f_m7_a_callback_may_join_its_task_and_start_the_next(void **state)
     (void)state;
     peer *p = master_rig(&r, true);
     coord_connection *c = wire_connected(&r, "s", p);
-    inside = (from_inside){.c = c, .joined = -1, .made = -1, .began = -1};
+    inside = (from_inside){c, NULL, COORD_AGAIN, COORD_AGAIN, COORD_AGAIN};
     r.on_note = start_another;
     coord_task *task = started(&r, c);
     report(p, coord_task_id(task), "1");

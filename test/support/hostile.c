@@ -457,8 +457,7 @@ bool hostile_pester(uint16_t port, const char *path, int open[HOSTILE_HELD])
         "\r\n\r\n\r\n",
         "\x16\x03\x01\x02",
         "POST /conn",
-        "PUT /slave/task/complete HTTP/1.1\r\nHost: x\r\nChannel: 0\r\nToken: x\r\n"
-        "Content-Length: 104857600\r\n\r\n{\"task\": ",
+        "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n{\"task\": ",
     };
     bool refused = true;
     for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++) {
