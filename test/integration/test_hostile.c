@@ -568,7 +568,7 @@ static CommCoordinator *start_coordinator(hostile *bad[HOSTILE_KINDS], uint16_t 
     CommCoordinator *c = NULL;
     coord_error err = {0};
     int at = snprintf(config, sizeof config,
-                      "{\"port\": 0, \"min_collectors\": 1, \"request_timeout_s\": 1, "
+                      "{\"port\": 0, \"max_retry_second\": 2, \"request_timeout_s\": 1, "
                       "\"close_timeout_s\": 5, \"collector\": {\"g\": [\"good\", "
                       "\"127.0.0.1\", %u]",
                       (unsigned)good);

@@ -110,10 +110,15 @@ static void result_first(bool foreign, bool answer)
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_STARTING);
     assert_int_equal(report(&b, id, true, "7")->code, 0);
     assert_int_equal(coord_task_get_status(b.task), COORD_TASK_COMPLETED);
+    /* The request goes on, for giving it up would close the connection. */
+    assert_false(coordi_list_empty(&b.c->orphans));
     if (answer) {
         peer_answer(b.p, peer_get(b.p, "/task/new", 0), 200, PEER_YES);
+        assert_int_equal(coord_sim_run_for(b.r.sim, 100, NULL), COORD_OK);
+        assert_true(coordi_list_empty(&b.c->orphans));
     }
     beat_for(&b, 40000);
+    assert_true(coordi_list_empty(&b.c->orphans)); /* answered, or too late */
     assert_int_equal(coord_task_join(b.task, 0, NULL), COORD_OK);
     assert_int_equal(peer_count(b.p, "/task/new"), 1);
     assert_int_equal(wire_count(&b.r, "new_task"), 1);
