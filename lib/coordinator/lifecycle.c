@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+/* How long after its start a coordinator takes unknown tokens of Python slaves for those
+ * of a run before it, on the same address: a 403 would end their threads for good. They
+ * use them for some 8 s after they lost their master. */
+enum { STRAYS_MS = 30000 };
+
 /* ---- start ---- */
 
 static void release_everything(CommCoordinator *c)
@@ -59,6 +64,7 @@ static coord_status make_master(CommCoordinator *c, coord_error *err)
     coord_status rc = coordi_master_create(c->loop, &options, &c->master, err);
     if (rc == COORD_OK) {
         atomic_store(&c->port, c->master->port);
+        c->master->strays_until_ms = coordi_now(c->loop) + STRAYS_MS;
     }
     return rc;
 }

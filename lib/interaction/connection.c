@@ -192,6 +192,14 @@ static void silence(coord_connection *c)
     }
 }
 
+/* The last thing that an end does, with a reference of its own: once all that depended on
+ * the connection has been told, a close that waits for it may be over. */
+static void leave(coord_connection *c)
+{
+    coordi_master_check_closed(c->master);
+    coordi_connection_unref(c);
+}
+
 static void drop_peer(coord_connection *c)
 {
     if (c->peer != NULL) {
@@ -206,6 +214,7 @@ void coordi_connection_drop(coord_connection *c, const coord_error *why)
         return;
     }
     bool was_lost = c->state == COORDI_CONNECTION_LOST;
+    (void)coordi_connection_ref(c); /* who is told may let it go */
     silence(c);
     c->state = COORDI_CONNECTION_ENDED;
     if (!was_lost) {
@@ -218,6 +227,7 @@ void coordi_connection_drop(coord_connection *c, const coord_error *why)
     drop_peer(c);
     coordi_lane_close(c->lane);
     c->lane = NULL;
+    leave(c);
 }
 
 void coordi_connection_lose(coord_connection *c, const coord_error *why)
@@ -231,10 +241,10 @@ void coordi_connection_lose(coord_connection *c, const coord_error *why)
     COORDI_LOG(&c->master->log, COORD_LOG_WARN, "lost slave=%s why=\"%s\" cause=\"%s\"",
                c->id, end.text, end.cause);
     bool disconnecting = c->state == COORDI_CONNECTION_DISCONNECTING;
+    (void)coordi_connection_ref(c);
     silence(c);
     c->state = COORDI_CONNECTION_LOST;
     c->end = end;
-    (void)coordi_connection_ref(c); /* who is told may let it go */
     fail_tasks(c, &end);
     drop_peer(c);
     report(&c->lost_report, &end, NO_DATA);
@@ -244,7 +254,7 @@ void coordi_connection_lose(coord_connection *c, const coord_error *why)
     if (c->on_lost != NULL) {
         c->on_lost(c, &end, c->on_lost_arg);
     }
-    coordi_connection_unref(c);
+    leave(c);
 }
 
 void coordi_connection_heard(coord_connection *c)
@@ -259,6 +269,7 @@ void coordi_connection_heard(coord_connection *c)
 
 static void connect_failed(coord_connection *c, const coord_error *why, coord_text data)
 {
+    (void)coordi_connection_ref(c);
     silence(c);
     drop_peer(c);
     c->state = COORDI_CONNECTION_IDLE;
@@ -269,6 +280,7 @@ static void connect_failed(coord_connection *c, const coord_error *why, coord_te
         coordi_op_finish_all(&c->await_disconnect, COORD_OK, NULL);
     }
     conclude(c, &c->await_connect, &c->connect_report, why, data);
+    leave(c);
 }
 
 static void connected(coord_connection *c, bool marked)
@@ -296,7 +308,7 @@ static void on_old_token_undone(coordi_undone how, void *arg);
 
 static bool undo_next_old_token(coord_connection *c)
 {
-    enum { TRIES = 4 }; /* each costs a request, and mostly the first is the one */
+    enum { TRIES = 32 }; /* each costs a request, and mostly the first is the one */
     const char *old = c->old_tries++ == TRIES
                           ? NULL
                           : coordi_master_old_token(c->master, c, c->old_skipped);
@@ -308,9 +320,8 @@ static void on_old_token_undone(coordi_undone how, void *arg)
     coord_connection *c = arg;
     c->undo = NULL;
     c->undone = how == COORDI_UNDONE_YES;
-    if (how == COORDI_UNDONE_NO) {
-        coordi_master_forget_token(c->master, c, c->old_skipped);
-    } else {
+    if (how != COORDI_UNDONE_NO ||
+        !coordi_master_forget_token(c->master, c, c->old_skipped)) {
         c->old_skipped++;
     }
     if (c->undone) {
@@ -530,7 +541,7 @@ static void on_disconnect_outcome(const coordi_outcome *outcome, void *arg)
     conclude(c, &c->await_disconnect, &c->disconnect_report, NULL, NO_DATA);
     coordi_lane_close(c->lane);
     c->lane = NULL;
-    coordi_connection_unref(c);
+    leave(c);
 }
 
 coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,

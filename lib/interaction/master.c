@@ -183,11 +183,10 @@ void coordi_master_unregister(coord_master *m, coord_connection *c)
         (void)coordi_map_remove(&m->by_id, c->key);
         (void)coordi_map_remove(&m->by_token, c->token);
         c->registered = false;
-        coordi_master_check_closed(m);
     }
 }
 
-void coordi_master_remember(coord_master *m, const coord_connection *c)
+static void remember(coord_master *m, const char *token, const char *key, bool connected)
 {
     coordi_ghost *ghost;
     if (m->ghost_count == COORDI_GHOSTS_MAX) {
@@ -198,32 +197,48 @@ void coordi_master_remember(coord_master *m, const coord_connection *c)
         ghost = coordi_zalloc(sizeof *ghost);
     }
     /* Without memory its slave gets a plain 403: a courtesy less, nothing worse. */
-    if (ghost == NULL || !coordi_map_put(&m->ghosts, c->token, ghost)) {
+    if (ghost == NULL || !coordi_map_put(&m->ghosts, token, ghost)) {
         coordi_free(ghost);
         return;
     }
-    memcpy(ghost->token, c->token, sizeof ghost->token);
-    memcpy(ghost->key, c->key, sizeof ghost->key);
-    ghost->connected = c->was_connected;
+    (void)snprintf(ghost->token, sizeof ghost->token, "%s", token);
+    (void)snprintf(ghost->key, sizeof ghost->key, "%s", key);
+    ghost->connected = connected;
     coordi_list_append(&m->ghosts_oldest_first, &ghost->link);
     m->ghost_count++;
 }
 
-/* Those of connections that came about are before those of attempts of which nobody knows
- * what they did. */
-static coordi_ghost *old_ghost(const coord_master *m, const coord_connection *c, size_t n)
+void coordi_master_remember(coord_master *m, const coord_connection *c)
 {
-    for (int connected = 1; connected >= 0; connected--) {
-        for (coordi_link *at = m->ghosts_oldest_first.prev; at != &m->ghosts_oldest_first;
-             at = at->prev) {
-            coordi_ghost *ghost = COORDI_ITEM(at, coordi_ghost, link);
-            if (ghost->connected == (connected == 1) && strcmp(ghost->key, c->key) == 0 &&
-                n-- == 0) {
-                return ghost;
-            }
+    remember(m, c->token, c->key, c->was_connected);
+}
+
+/* No connection's key: ids are not empty, and a coordinator's begin with the role. */
+static const char STRAY[] = "?";
+
+static coordi_ghost *nth_ghost(const coord_master *m, const char *key, bool connected,
+                               size_t *n)
+{
+    for (coordi_link *at = m->ghosts_oldest_first.prev; at != &m->ghosts_oldest_first;
+         at = at->prev) {
+        coordi_ghost *ghost = COORDI_ITEM(at, coordi_ghost, link);
+        if (ghost->connected == connected && strcmp(ghost->key, key) == 0 &&
+            (*n)-- == 0) {
+            return ghost;
         }
     }
     return NULL;
+}
+
+/* Those of connections that came about are before those of attempts of which nobody knows
+ * what they did, and both before those that nobody knows at all. */
+static coordi_ghost *old_ghost(const coord_master *m, const coord_connection *c, size_t n)
+{
+    coordi_ghost *ghost = nth_ghost(m, c->key, true, &n);
+    if (ghost == NULL) {
+        ghost = nth_ghost(m, c->key, false, &n);
+    }
+    return ghost != NULL ? ghost : nth_ghost(m, STRAY, true, &n);
 }
 
 const char *coordi_master_old_token(const coord_master *m, const coord_connection *c,
@@ -233,17 +248,28 @@ const char *coordi_master_old_token(const coord_master *m, const coord_connectio
     return ghost == NULL ? NULL : ghost->token;
 }
 
-void coordi_master_forget_token(coord_master *m, const coord_connection *c, size_t n)
+bool coordi_master_forget_token(coord_master *m, const coord_connection *c, size_t n)
 {
     coordi_ghost *ghost = old_ghost(m, c, n);
+    if (ghost != NULL && strcmp(ghost->key, STRAY) == 0) {
+        return false;
+    }
     if (ghost != NULL) {
         ghost->key[0] = '\0'; /* what is still on its way is answered all the same */
     }
+    return true;
 }
 
-bool coordi_master_humours(coord_master *m, const char *token)
+bool coordi_master_humours(coord_master *m, bool foreign, const char *token)
 {
     coordi_ghost *ghost = coordi_map_get(&m->ghosts, token);
+    size_t len = strlen(token);
+    if (ghost == NULL && foreign && len > 0 && len < COORDI_TOKEN_SIZE &&
+        coordi_now(m->loop) < m->strays_until_ms) {
+        remember(m, token, STRAY, true);
+        COORDI_LOG(&m->log, COORD_LOG_INFO, "stray slave: it may be of an earlier run");
+        ghost = coordi_map_get(&m->ghosts, token);
+    }
     if (ghost == NULL) {
         return false;
     }

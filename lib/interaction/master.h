@@ -41,6 +41,8 @@ struct coord_master {
     coordi_map ghosts;
     coordi_link ghosts_oldest_first;
     size_t ghost_count;
+    int64_t strays_until_ms; /* till then unknown tokens are taken for those of slaves
+                              * that an earlier run of ours left behind; 0: never */
     coordi_heartbeats heartbeats;
     uint64_t late_results;   /* unknown, repeated or fenced: answered, counted, dropped */
     bool closing;            /* nobody connects any more */
@@ -71,11 +73,13 @@ void coordi_master_remember(coord_master *master, const coord_connection *c);
  * likeliest first; NULL: no more. */
 const char *coordi_master_old_token(const coord_master *master, const coord_connection *c,
                                     size_t n);
-/* The slave does not have that one. */
-void coordi_master_forget_token(coord_master *master, const coord_connection *c,
+/* The slave does not have that one. False: it is a stray's, and may be another slave's.
+ */
+bool coordi_master_forget_token(coord_master *master, const coord_connection *c,
                                 size_t n);
-/* Somebody uses a token: is it one of a connection that is gone? */
-bool coordi_master_humours(coord_master *master, const char *token);
+/* Somebody uses a token: is it one of a connection that is gone? `foreign`: it may be one
+ * that an earlier run of ours left behind. */
+bool coordi_master_humours(coord_master *master, bool foreign, const char *token);
 /* "http://host:port" as a slave should see it. */
 void coordi_master_print_address(const coord_master *master, const char *path_host,
                                  char out[COORDI_HOST_PORT_SIZE + 8]);

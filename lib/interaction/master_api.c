@@ -75,8 +75,10 @@ coord_status coord_master_create(const coord_master_options *options, coord_mast
     if (op != NULL) {
         coordi_op_unref(&op->op);
     }
-    if (rc != COORD_OK || ours.loop != NULL) {
+    if (ours.loop != NULL) {
         coordi_loop_unref(loop);
+    } else if (rc != COORD_OK) {
+        coordi_loop_retire(loop);
     }
     return rc;
 }

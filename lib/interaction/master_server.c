@@ -33,7 +33,7 @@ static coordi_say check_slave(coord_master *m, coordi_http_call *call,
         return COORDI_SAY_NO_SLAVE_TOKEN;
     }
     *who = coordi_map_get(&m->by_token, token);
-    if (*who == NULL && !coordi_master_humours(m, token)) {
+    if (*who == NULL && !coordi_master_humours(m, !call->marked, token)) {
         return COORDI_SAY_WRONG_SLAVE_TOKEN;
     }
     return COORDI_SAY_NOTHING;

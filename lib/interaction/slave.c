@@ -221,8 +221,10 @@ coord_status coordi_slave_create(const coord_slave_options *options, void *proce
         rc = coordi_op_wait(&op->op, COORDI_OP_PATIENCE_MS, "slave", err);
         coordi_op_unref(&op->op);
     }
-    if (rc != COORD_OK || ours.loop != NULL) {
+    if (ours.loop != NULL) {
         coordi_loop_unref(loop);
+    } else if (rc != COORD_OK) {
+        coordi_loop_retire(loop);
     }
     return rc;
 }

@@ -327,6 +327,50 @@ static void a_master_may_hang_up_at_every_byte_of_what_it_is_told(void **state)
     assert_true(hostile_nothing_left(&before));
 }
 
+static void tell_it(const worker *w, const char *method, const char *path,
+                    const char *token, const char *body, int code)
+{
+    char text[TEXT];
+    hostile_print(text, sizeof text, method, path, token, body);
+    tell(w, text, code);
+}
+
+static void a_slave_sorts_out_what_masters_ask(void **state)
+{
+    static const char NEW[] = "/task/new";
+    static const char TASK_A[] =
+        "{\"task\": {\"id\": \"0123abcd-89ab-cdef-0123-456789abcdef\"}, \"data\": 1}";
+    char text[TEXT];
+    hostile_census before = hostile_count_all();
+    hostile *h = hostile_start();
+    worker w = {0};
+    (void)state;
+    new_slave(&w, NULL, 60000, PATIENCE_MS);
+    tell_it(&w, "POST", NEW, "t", TASK_A, 302); /* before it is connected */
+    tell_it(&w, "DELETE", "/disconnect", "t", "{\"data\": {}}", 302);
+    tell_it(&w, "POST", "/connect", NULL, "{}", 301);
+    tell_it(&w, "POST", "/connect", "t", "{\"master\": {\"addr", 503);
+    tell_it(&w, "POST", "/connect", "t", "{\"master\": {\"address\": \"x\"}}", 503);
+    print_connect(text, "t", h);
+    assert_int_equal(hostile_ask_slowly(coord_slave_port(w.slave), text), 0);
+    tell(&w, text, 501); /* twice */
+    tell_it(&w, "POST", NEW, "u", TASK_A, 302);
+    tell_it(&w, "POST", NEW, "t", "", 602);
+    tell_it(&w, "POST", NEW, "t", "{\"task\": {\"id\": \"no uuid\"}, \"data\": 1}", 602);
+    tell_it(&w, "DELETE", "/disconnect", "u", "{\"data\": {}}", 302);
+    assert_true(coord_slave_is_connected(w.slave));
+    assert_int_equal(atomic_load(&w.works), 0);
+    tell_it(&w, "POST", NEW, "t", TASK_A, 0);
+    hostile_read(h, "/slave/task/complete", text, sizeof text);
+    assert_non_null(strstr(text, ID_A));
+    assert_int_equal(atomic_load(&w.works), 1);
+    tell_it(&w, "DELETE", "/disconnect", "t", "{\"data\": {}}", 0);
+    serve_good_master(&w, h);
+    end_slave(&w);
+    hostile_stop(h);
+    assert_true(hostile_nothing_left(&before));
+}
+
 static void a_slave_bears_what_is_no_request(void **state)
 {
     int open[HOSTILE_HELD];
@@ -363,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slave_bears_every_kind_of_answer),
+        cmocka_unit_test(a_slave_sorts_out_what_masters_ask),
         cmocka_unit_test(a_slave_bears_what_is_no_request),
         cmocka_unit_test(a_master_may_hang_up_at_every_byte_of_what_it_asks),
         cmocka_unit_test(a_master_may_hang_up_at_every_byte_of_what_it_is_told),

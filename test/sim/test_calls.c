@@ -189,6 +189,41 @@ static void an_executor_that_does_not_exist_is_refused(void **state)
     close_world(&b);
 }
 
+/* ---- remarks ---- */
+
+static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *why,
+                    void *user)
+{
+    (void)c;
+    (void)task_id;
+    (void)why;
+    (void)user;
+}
+
+static void the_remark_of_a_start_that_went_well_has_its_status(void **state)
+{
+    static bench b;
+    comm_coordinator_callbacks cb;
+    comm_coordinator_options o;
+    CommCoordinator *c = NULL;
+    (void)state;
+    open_world(&b);
+    comm_coordinator_callbacks_init(&cb, sizeof cb);
+    cb.deal_with_task_fail = on_fail;
+    comm_coordinator_options_init(&o, sizeof o);
+    o.callbacks = &cb;
+    o.config =
+        "{\"min_collectors\": 0, \"collector\": {\"0\": [\"c0\", \"127.0.0.1\", 9]}}";
+    o.loop = b.loop;
+    assert_int_equal(comm_coordinator_create(&o, &c, NULL), COORD_OK);
+    b.error.status = COORD_ERR_IO;
+    assert_int_equal(comm_coordinator_start(c, &b.error), COORD_OK);
+    assert_non_null(strstr(b.error.text, "'c0'"));
+    assert_int_equal(b.error.status, COORD_OK);
+    comm_coordinator_destroy(c);
+    close_world(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_could_not_be_made_in_time_is_not_made_later),
         cmocka_unit_test(the_longest_time_there_is_is_no_time_in_the_past),
         cmocka_unit_test(an_executor_that_does_not_exist_is_refused),
+        cmocka_unit_test(the_remark_of_a_start_that_went_well_has_its_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -406,16 +406,23 @@ static void f_m13_close_stops_the_listener_and_the_port_is_free_again(void **sta
     (void)state;
     peer *p = master_rig(&r, true);
     coord_connection *c = wire_connected(&r, "s", p);
+    coord_task *task = started(&r, c);
     int64_t began = coord_sim_now_ms(r.sim);
     assert_int_equal(coord_master_close(r.master, 10000, NULL), COORD_OK);
     assert_in_range(coord_sim_now_ms(r.sim) - began, 0, 200);
+    int notes = r.note_count; /* all has been told; nothing is from now on */
+    assert_int_equal(coord_task_join(task, 0, NULL), COORD_ERR_CLOSED);
+    assert_int_equal(wire_count(&r, "fail"), 1);
     assert_int_equal(peer_await_reply(p, peer_beat(p), 1000)->status, COORD_ERR_LOST);
     o.host = HOST;
     o.insecure = true;
     o.loop = r.loop;
     o.port = r.port;
     assert_int_equal(coord_master_create(&o, &again, NULL), COORD_OK);
+    wire_run(&r, 1000);
+    assert_int_equal(r.note_count, notes);
     coord_master_destroy(again);
+    coord_task_unref(task);
     coord_connection_destroy(c);
     wire_close(&r);
 }

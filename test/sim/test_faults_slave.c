@@ -207,6 +207,11 @@ static void f_s7_heartbeats_do_not_catch_up_and_do_not_pile_up(void **state)
     assert_int_equal(before, 2);
     wire_run(&r, 4050); /* two attempts follow, and no beat beside them */
     assert_int_equal(peer_count(p, "/slave/heartbeat"), 4);
+    for (int i = 2; i < 4; i++) {
+        int64_t gap = peer_get(p, "/slave/heartbeat", i)->at_ms -
+                      peer_get(p, "/slave/heartbeat", i - 1)->at_ms;
+        assert_in_range(gap, 1980, 2020);
+    }
     assert_true(coord_slave_is_connected(r.slave));
     wire_close(&r);
 }

@@ -1,0 +1,228 @@
+/* A good guest: what a coordinator and its workers leave of their host's process. */
+#include "support/real_team.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SIGNALS = 32 }; /* the classical ones, and 0 */
+
+/* ---- the process as it was ---- */
+
+typedef struct process_state {
+    struct sigaction actions[SIGNALS];
+    sigset_t blocked;
+    mode_t mask;
+    char folder[4096];
+    char locale[256];
+    char **environment;
+    size_t variables;
+    struct rlimit files;
+} process_state;
+
+static void look(process_state *p)
+{
+    memset(p, 0, sizeof *p);
+    for (int i = 1; i < SIGNALS; i++) {
+        (void)sigaction(i, NULL, &p->actions[i]);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &p->blocked);
+    p->mask = umask(0);
+    (void)umask(p->mask);
+    assert_non_null(getcwd(p->folder, sizeof p->folder));
+    strncpy(p->locale, setlocale(LC_ALL, NULL), sizeof p->locale - 1);
+    p->environment = environ;
+    while (environ[p->variables] != NULL) {
+        p->variables++;
+    }
+    (void)getrlimit(RLIMIT_NOFILE, &p->files);
+}
+
+static void check_unchanged(const process_state *before)
+{
+    static process_state now;
+    look(&now);
+    for (int i = 1; i < SIGNALS; i++) {
+        assert_true(now.actions[i].sa_handler == before->actions[i].sa_handler);
+        assert_int_equal(now.actions[i].sa_flags, before->actions[i].sa_flags);
+        assert_int_equal(sigismember(&now.blocked, i), sigismember(&before->blocked, i));
+    }
+    assert_int_equal(now.mask, before->mask);
+    assert_string_equal(now.folder, before->folder);
+    assert_string_equal(now.locale, before->locale);
+    assert_ptr_equal(now.environment, before->environment);
+    assert_int_equal(now.variables, before->variables);
+    assert_int_equal(now.files.rlim_cur, before->files.rlim_cur);
+}
+
+static void nothing_of_the_process_is_changed_while_it_runs_or_after(void **state)
+{
+    static process_state before;
+    static real_team t;
+    (void)state;
+    look(&before);
+    real_team_start(&t, NULL, 2, "\"per_task\"");
+    check_unchanged(&before);
+    real_team_work(&t, 5);
+    check_unchanged(&before);
+    real_team_end(&t);
+    check_unchanged(&before);
+}
+
+static void no_descriptor_and_no_thread_is_left(void **state)
+{
+    static real_team t;
+    (void)state;
+    const int fds = open_descriptors();
+    for (int i = 0; i < 3; i++) {
+        real_team_start(&t, NULL, 2, i == 0 ? "\"inline\"" : "\"per_task\"");
+        real_team_work(&t, 5);
+        real_team_end(&t);
+        assert_int_equal(open_descriptors(), fds);
+        assert_true(threads_are_gone());
+    }
+}
+
+/* ---- children of the host ---- */
+
+static int count_inheritable(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    assert_non_null(dir);
+    for (struct dirent *at = readdir(dir); at != NULL; at = readdir(dir)) {
+        const int flags = at->d_name[0] == '.' ? -1 : fcntl(atoi(at->d_name), F_GETFD);
+        count += flags >= 0 && (flags & FD_CLOEXEC) == 0;
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+static void programs_that_the_host_starts_inherit_no_descriptor(void **state)
+{
+    static real_team t;
+    (void)state;
+    const int before = count_inheritable();
+    real_team_start(&t, NULL, 2, "\"per_task\"");
+    real_team_work(&t, 5);
+    assert_int_equal(count_inheritable(), before);
+    real_team_end(&t);
+}
+
+/* In the child. Returns how many calls did not answer COORD_ERR_FORKED. */
+static int make_all_calls(real_team *t)
+{
+    const coord_text task = {"{\"task_id\": \"f\"}", 16};
+    CommCoordinator *c = t->c;
+    char *text = NULL;
+    const coord_status answers[] = {
+        comm_coordinator_start(c, NULL),
+        comm_coordinator_send_collector_task(c, task, NULL, NULL),
+        comm_coordinator_post_collector_task(c, task, NULL),
+        comm_coordinator_send_learner_task(c, task, NULL, NULL),
+        comm_coordinator_post_learner_task(c, task, NULL),
+        comm_coordinator_cancel_task(c, "f", NULL),
+        comm_coordinator_data_ready(c, NULL, NULL),
+        comm_coordinator_wait(c, 1000, NULL),
+        comm_coordinator_wait_task(c, "f", 1000, NULL),
+        comm_coordinator_status(c, &text, NULL),
+        comm_coordinator_close(c, NULL),
+        coord_slave_close(coord_collector_slave(t->workers[0]), 1000, NULL),
+    };
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        wrong += answers[i] != COORD_ERR_FORKED;
+    }
+    return wrong;
+}
+
+static void in_a_forked_child_calls_are_refused_and_destroy_returns(void **state)
+{
+    enum { LIMIT_S = 30 };
+    static real_team t;
+    (void)state;
+    real_team_start(&t, NULL, 1, "\"per_task\"");
+    real_team_work(&t, 2);
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(LIMIT_S); /* what hangs ends by SIGALRM */
+        const int wrong = make_all_calls(&t);
+        comm_coordinator_destroy(t.c);
+        coord_collector_destroy(t.workers[0]);
+        _exit(wrong);
+    }
+    int how = -1;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    real_team_work(&t, 2); /* the parent has noticed nothing */
+    real_team_end(&t);
+}
+
+/* ---- a host that is out of descriptors ---- */
+
+static void without_descriptors_creation_fails_and_leaves_nothing(void **state)
+{
+    enum { SPARE_MAX = 5, LIMIT = 256 };
+    static real_team t;
+    static int taken[LIMIT];
+    struct rlimit before;
+    (void)state;
+    const int fds = open_descriptors();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit less = {LIMIT, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    for (int spare = 0; spare < SPARE_MAX; spare++) {
+        coord_master_options o;
+        coord_master *master = NULL;
+        coord_error err = {0};
+        int count = 0;
+        for (int fd = dup(0); fd >= 0; fd = dup(0)) {
+            taken[count++] = fd;
+        }
+        for (int i = 0; i < spare; i++) {
+            (void)close(taken[--count]);
+        }
+        coord_master_options_init(&o, sizeof o);
+        const coord_status rc = coord_master_create(&o, &master, &err);
+        while (count > 0) {
+            (void)close(taken[--count]);
+        }
+        if (rc != COORD_OK) {
+            assert_int_equal(rc, COORD_ERR_IO);
+            assert_null(master);
+            assert_string_not_equal(err.text, "");
+        }
+        coord_master_destroy(master);
+        assert_true(threads_are_gone());
+        assert_int_equal(open_descriptors(), fds);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    real_team_start(&t, NULL, 1, "\"per_task\"");
+    real_team_work(&t, 1);
+    real_team_end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_of_the_process_is_changed_while_it_runs_or_after),
+        cmocka_unit_test(no_descriptor_and_no_thread_is_left),
+        cmocka_unit_test(programs_that_the_host_starts_inherit_no_descriptor),
+        cmocka_unit_test(in_a_forked_child_calls_are_refused_and_destroy_returns),
+        cmocka_unit_test(without_descriptors_creation_fails_and_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
