@@ -464,11 +464,12 @@ coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_er
     if (op == NULL) {
         return rc;
     }
-    rc = finish_call(op, wait_ms, "wait", err);
+    rc = coordi_op_wait(op, wait_ms, "wait", err);
     if (rc == COORD_ERR_TIMEOUT) {
         (void)coordi_fail(err, rc, "wait: %zu tasks are left after %lld ms",
                           atomic_load(&c->tasks), (long long)wait_ms);
     }
+    coordi_op_unref(op); /* which may be what holds a destroyed coordinator */
     return rc;
 }
 

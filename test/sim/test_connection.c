@@ -305,6 +305,39 @@ static void a_slave_lost_before_is_connected_again(void **state)
     wire_close(&r);
 }
 
+/* A Python slave that an earlier run left behind still beats: a 403 would end its thread
+ * for good. Its token is good for taking the old connection back. */
+static void a_slave_of_an_earlier_run_is_taken_over(void **state)
+{
+    static const char OLD[] = "0123456789abcdef";
+    static wire_rig r;
+    (void)state;
+    setup(&r, true);
+    peer *p = &r.peers[0];
+    assert_int_equal(
+        peer_ask(p, "10.0.0.1", r.port, "GET", "/slave/heartbeat", OLD, "0", "{}")
+            ->http_status,
+        403); /* a master by itself speaks as recorded */
+    r.master->strays_until_ms = coord_sim_now_ms(r.sim) + 1000;
+    assert_int_equal(
+        peer_ask(p, "10.0.0.1", r.port, "GET", "/slave/heartbeat", OLD, "0", "{}")
+            ->http_status,
+        200);
+    hold(p, 1);
+    coord_connection *c = wire_connection(&r, "s", p);
+    assert_int_equal(connect_now(c, NULL), COORD_OK);
+    assert_int_equal(peer_count(p, "/disconnect"), 1);
+    assert_string_equal(peer_get(p, "/disconnect", 0)->token, OLD);
+
+    wire_run(&r, 1000);
+    assert_int_equal(
+        peer_ask(p, "10.0.0.1", r.port, "GET", "/slave/heartbeat", "another", "0", "{}")
+            ->http_status,
+        403); /* that time is over */
+    coord_connection_destroy(c);
+    wire_close(&r);
+}
+
 /* Attempts that failed in between do not make it forget the token that the slave holds.
  */
 static void the_token_of_a_lost_slave_survives_failed_attempts(void **state)
@@ -720,6 +753,7 @@ int main(void)
         cmocka_unit_test(results_keep_a_connection_alive_as_beats_do),
         cmocka_unit_test(a_lost_libcoord_slave_is_told_at_its_next_beat),
         cmocka_unit_test(a_slave_lost_before_is_connected_again),
+        cmocka_unit_test(a_slave_of_an_earlier_run_is_taken_over),
         cmocka_unit_test(the_token_of_a_lost_slave_survives_failed_attempts),
         cmocka_unit_test(a_slave_that_is_not_ours_any_more_is_given_up),
         cmocka_unit_test(a_slave_gets_a_request_once_that_may_have_reached_it),

@@ -50,6 +50,9 @@ static void leave(cluster *k, const char *task_id)
 }
 
 static void note(cluster *k, const char *name, const char *task_id, const char *format,
+                 ...) COORD_PRINTF(4, 5);
+
+static void note(cluster *k, const char *name, const char *task_id, const char *format,
                  ...)
 {
     assert_true(k->event_count < CLUSTER_EVENTS_MAX);
