@@ -142,6 +142,7 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_get_delivery(
 /**
  * Waits until no task is queued or runs and its last callback has returned.
  *
+ * @retval COORD_ERR_ARG      wait_ms is negative.
  * @retval COORD_ERR_TIMEOUT  Tasks are left after wait_ms; text says how many.
  * @retval COORD_ERR_STATE    In a callback of this coordinator or on the loop thread.
  * @thread any

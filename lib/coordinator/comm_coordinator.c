@@ -459,6 +459,10 @@ static void run_wait(coordi_op *op)
 
 coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_error *err)
 {
+    if (wait_ms < 0) {
+        return coordi_fail(err, COORD_ERR_ARG, "wait: wait_ms must be 0 or more, got %lld",
+                           (long long)wait_ms);
+    }
     coord_status rc;
     coordi_op *op = make_op(c, sizeof *op, run_wait, true, c, "wait", err, &rc);
     if (op == NULL) {
@@ -487,8 +491,9 @@ static void run_wait_task(coordi_op *op)
 coord_status comm_coordinator_wait_task(CommCoordinator *c, const char *task_id,
                                         int64_t wait_ms, coord_error *err)
 {
-    if (task_id == NULL) {
-        return coordi_fail(err, COORD_ERR_ARG, "wait_task: task_id is required");
+    if (task_id == NULL || wait_ms < 0) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "wait_task: needs a task_id and a time of 0 or more");
     }
     coord_status rc;
     name_op *op = make_name_op(c, run_wait_task, task_id, true, "wait_task", err, &rc);

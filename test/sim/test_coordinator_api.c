@@ -44,6 +44,7 @@ static void tasks_are_checked_before_they_are_accepted(void **state)
             comm_coordinator_post_collector_task(k.c, coord_text_of(text), &err),
             length == 255 ? COORD_OK : COORD_ERR_ARG);
     }
+    assert_int_equal(comm_coordinator_wait(k.c, -1, NULL), COORD_ERR_ARG);
     assert_int_equal(comm_coordinator_wait(k.c, 60000, NULL), COORD_OK);
     assert_int_equal(cluster_count(&k, "finish", NULL), 1);
     cluster_done(&k);
