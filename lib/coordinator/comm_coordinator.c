@@ -460,7 +460,8 @@ static void run_wait(coordi_op *op)
 coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_error *err)
 {
     if (wait_ms < 0) {
-        return coordi_fail(err, COORD_ERR_ARG, "wait: wait_ms must be 0 or more, got %lld",
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "wait: wait_ms must be 0 or more, got %lld",
                            (long long)wait_ms);
     }
     coord_status rc;
