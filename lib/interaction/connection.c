@@ -9,21 +9,71 @@
 #include <stdio.h>
 #include <string.h>
 
-static void run_report(coordi_job *job);
 static void on_begin(coordi_timer *timer);
 
 static const coord_text NO_DATA = {NULL, 0};
 
-/* ---- life ---- */
+/* ---- reports to the host ---- */
 
-static void init_report(coordi_connection_report *report, coord_connection *owner,
-                        coord_connection_fn *fn)
+static void free_report(coordi_connection_report *report)
 {
-    report->job.run = run_report;
-    report->owner = owner;
-    report->fn = fn;
-    atomic_init(&report->pending, false);
+    if (report != NULL) {
+        coordi_free(report->data);
+        coordi_free(report);
+    }
 }
+
+static void run_report(coordi_job *job)
+{
+    coordi_connection_report *report = COORDI_ITEM(job, coordi_connection_report, job);
+    coord_connection *c = report->owner;
+    coordi_frame frame;
+
+    coordi_master_enter_callback(c->master, &frame);
+    report->fn(c, report->failed ? &report->error : NULL,
+               (coord_text){report->data, report->data_len}, c->host.user);
+    coordi_master_leave_callback(c->master, &frame);
+    free_report(report);
+    coordi_connection_unref(c);
+}
+
+/* Makes the report of what begins now, unless nobody wants it or it is there. */
+static coord_status prepare(coord_connection *c, coordi_connection_report **slot,
+                            coord_connection_fn *fn, coord_error *err)
+{
+    if (fn == NULL || *slot != NULL) {
+        return COORD_OK;
+    }
+    coordi_connection_report *made = coordi_zalloc(sizeof *made);
+    if (made == NULL) {
+        return coordi_fail_nomem(err, "connection");
+    }
+    made->job.run = run_report;
+    made->owner = c;
+    made->fn = fn;
+    *slot = made;
+    return COORD_OK;
+}
+
+static void report(coord_connection *c, coordi_connection_report **slot,
+                   const coord_error *failure, coord_text data)
+{
+    coordi_connection_report *made = *slot;
+    if (made == NULL || c->lane == NULL) {
+        return;
+    }
+    *slot = NULL;
+    made->failed = failure != NULL;
+    if (failure != NULL) {
+        made->error = *failure;
+    }
+    made->data = data.len == 0 ? NULL : coordi_memdup(data.ptr, data.len);
+    made->data_len = made->data == NULL ? 0 : data.len;
+    (void)coordi_connection_ref(c);
+    coordi_master_call_host(c->master, c->lane, &made->job);
+}
+
+/* ---- life ---- */
 
 static void init_fields(coord_connection *c, const coord_connection_options *options)
 {
@@ -37,9 +87,6 @@ static void init_fields(coord_connection *c, const coord_connection_options *opt
     coordi_list_init(&c->orphans);
     coordi_list_init(&c->await_connect);
     coordi_list_init(&c->await_disconnect);
-    init_report(&c->connect_report, c, options->on_connect);
-    init_report(&c->disconnect_report, c, options->on_disconnect);
-    init_report(&c->lost_report, c, options->on_lost);
 }
 
 coord_status coordi_connection_create(coord_master *master,
@@ -87,9 +134,9 @@ void coordi_connection_unref(coord_connection *c)
         return;
     }
     coordi_free(c->greeting);
-    coordi_free(c->connect_report.data);
-    coordi_free(c->disconnect_report.data);
-    coordi_free(c->lost_report.data);
+    free_report(c->connect_report);
+    free_report(c->disconnect_report);
+    free_report(c->lost_report);
     coordi_master_unref(c->master);
     coordi_free(c);
 }
@@ -110,53 +157,14 @@ coord_status coordi_connection_need_lane(coord_connection *c, coord_error *err)
     return coordi_lane_open(c->master->executor, &c->lane, err);
 }
 
-/* ---- reports to the host ---- */
-
-static void run_report(coordi_job *job)
-{
-    coordi_connection_report *report = COORDI_ITEM(job, coordi_connection_report, job);
-    coord_connection *c = report->owner;
-    coord_error error = report->error;
-    char *data = report->data;
-    coord_text text = {data, report->data_len};
-    bool failed = report->failed;
-    coordi_frame frame;
-
-    report->data = NULL;
-    atomic_store(&report->pending, false); /* the host may try again from the callback */
-    coordi_master_enter_callback(c->master, &frame);
-    report->fn(c, failed ? &error : NULL, text, c->host.user);
-    coordi_master_leave_callback(c->master, &frame);
-    coordi_free(data);
-    coordi_connection_unref(c);
-}
-
-static void report(coordi_connection_report *report, const coord_error *failure,
-                   coord_text data)
-{
-    coord_connection *c = report->owner;
-    if (report->fn == NULL || c->lane == NULL || atomic_load(&report->pending)) {
-        return;
-    }
-    atomic_store(&report->pending, true);
-    report->failed = failure != NULL;
-    if (failure != NULL) {
-        report->error = *failure;
-    }
-    report->data = data.len == 0 ? NULL : coordi_memdup(data.ptr, data.len);
-    report->data_len = report->data == NULL ? 0 : data.len;
-    (void)coordi_connection_ref(c);
-    coordi_master_call_host(c->master, c->lane, &report->job);
-}
-
 /* Ends the attempt under way: everybody who asked for its outcome is told. */
 static void conclude(coord_connection *c, coordi_link *waiters,
-                     coordi_connection_report *host, const coord_error *failure,
+                     coordi_connection_report **host, const coord_error *failure,
                      coord_text data)
 {
     coordi_connection_done_fn *done = c->done;
     c->done = NULL;
-    report(host, failure, data);
+    report(c, host, failure, data);
     coordi_op_finish_all(waiters, failure == NULL ? COORD_OK : failure->status, failure);
     if (done != NULL) {
         done(c, failure, data, c->done_arg);
@@ -247,7 +255,7 @@ void coordi_connection_lose(coord_connection *c, const coord_error *why)
     c->end = end;
     fail_tasks(c, &end);
     drop_peer(c);
-    report(&c->lost_report, &end, NO_DATA);
+    report(c, &c->lost_report, &end, NO_DATA);
     if (disconnecting) {
         conclude(c, &c->await_disconnect, &c->disconnect_report, NULL, NO_DATA);
     }
@@ -276,7 +284,7 @@ static void connect_failed(coord_connection *c, const coord_error *why, coord_te
     COORDI_LOG(&c->master->log, COORD_LOG_INFO, "connect failed slave=%s why=\"%s\"",
                c->id, why->text);
     if (c->aborted) {
-        report(&c->disconnect_report, NULL, NO_DATA);
+        report(c, &c->disconnect_report, NULL, NO_DATA);
         coordi_op_finish_all(&c->await_disconnect, COORD_OK, NULL);
     }
     conclude(c, &c->await_connect, &c->connect_report, why, data);
@@ -481,7 +489,14 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
         return coordi_fail(err, COORD_ERR_STATE, "connection '%s': the master is closed",
                            c->id);
     }
-    char *greeting = coordi_memdup(data.ptr, data.len);
+    coord_status rc = prepare(c, &c->connect_report, c->host.on_connect, err);
+    if (rc == COORD_OK) { /* a disconnect may cut this short */
+        rc = prepare(c, &c->disconnect_report, c->host.on_disconnect, err);
+    }
+    if (rc == COORD_OK) {
+        rc = prepare(c, &c->lost_report, c->host.on_lost, err);
+    }
+    char *greeting = rc == COORD_OK ? coordi_memdup(data.ptr, data.len) : NULL;
     if (greeting == NULL) {
         return coordi_fail_nomem(err, "connection");
     }
@@ -491,7 +506,7 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
     /* The token is known before the slave hears of it: its first heartbeat may be faster
      * than its answer. */
     coordi_endpoint_new_token(c->master->loop, c->token);
-    coord_status rc = coordi_master_register(c->master, c, err);
+    rc = coordi_master_register(c->master, c, err);
     if (rc != COORD_OK) {
         return rc;
     }
@@ -553,6 +568,10 @@ coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
             err, c->state == COORDI_CONNECTION_LOST ? COORD_ERR_LOST : COORD_ERR_STATE,
             "connection '%s': is not connected", c->id);
     }
+    coord_status rc = prepare(c, &c->disconnect_report, c->host.on_disconnect, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
     char what[160];
     (void)snprintf(what, sizeof what, "disconnect from '%.100s'", c->id);
     coordi_exchange_spec spec = {
@@ -566,8 +585,7 @@ coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
         .arg = c,
     };
     spec.body = coordi_wire_disconnect(data, &spec.body_len);
-    coord_status rc =
-        coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, err);
+    rc = coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, err);
     if (rc == COORD_OK) {
         c->done = done;
         c->done_arg = arg;

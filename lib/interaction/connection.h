@@ -29,12 +29,12 @@ typedef void coordi_connection_done_fn(coord_connection *connection,
                                        const coord_error *failure, coord_text data,
                                        void *arg);
 
-/* A report to the host that waits for its turn on the lane. */
+/* A report to the host, made when an attempt begins, so that its end can always be told.
+ */
 typedef struct coordi_connection_report {
-    coordi_job job;
+    coordi_job job; /* on the lane */
     coord_connection *owner;
     coord_connection_fn *fn;
-    atomic_bool pending; /* queued: its fields are the lane's until this is false again */
     bool failed;
     coord_error error;
     char *data; /* owned */
@@ -82,9 +82,9 @@ struct coord_connection {
     coordi_lane *lane;             /* NULL until a callback needs one */
     coordi_link await_connect;     /* ops */
     coordi_link await_disconnect;
-    coordi_connection_report connect_report;
-    coordi_connection_report disconnect_report;
-    coordi_connection_report lost_report;
+    coordi_connection_report *connect_report; /* of the attempt under way; NULL: none */
+    coordi_connection_report *disconnect_report;
+    coordi_connection_report *lost_report;
     coordi_job destroy_job;
 };
 

@@ -52,7 +52,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- helpers ----------------------------------------------------------------------- */
+/* ---- helpers ---- */
 
 static process *start(const char *option, const char *value)
 {
@@ -177,7 +177,7 @@ static void assert_nobody_left(void)
     assert_int_equal(errno, ECHILD);
 }
 
-/* ---- solving ----------------------------------------------------------------------- */
+/* ---- solving ---- */
 
 static int64_t newest_policy(void)
 {
@@ -308,7 +308,7 @@ static void a_run_solves_cartpole_and_leaves_its_files(void **state)
     check_policy(solved);
 }
 
-/* ---- not solving ------------------------------------------------------------------- */
+/* ---- not solving ---- */
 
 static void end_with_signal(int signal_number)
 {
@@ -403,7 +403,7 @@ static void a_run_ends_when_its_time_is_over(void **state)
     assert_nobody_left();
 }
 
-/* ---- arguments --------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static void expect_usage(const char *option, const char *value, const char *complaint)
 {

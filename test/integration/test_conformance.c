@@ -15,7 +15,7 @@
 
 enum { WAIT_MS = 30000, SLAVE_STEPS = 48, MASTER_STEPS = 47 };
 
-/* ---- the recordings ---------------------------------------------------------------- */
+/* ---- the recordings ---- */
 
 /* One of the two, with the program that answers it. */
 typedef struct replay {

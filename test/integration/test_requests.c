@@ -18,8 +18,7 @@
 
 enum { WAIT_MS = 30000, CHANNEL = 7, ANSWER_MAX = 8192 };
 
-/* ---- a slave and a master of our own ------------------------------------------------
- */
+/* ---- a slave and a master of our own ---- */
 
 /* A slave whose master is scripted, or a master whose slave is. */
 typedef struct rig {
@@ -126,7 +125,7 @@ static coord_task *start_task(rig *r)
     return task;
 }
 
-/* ---- asking ------------------------------------------------------------------------ */
+/* ---- asking ---- */
 
 /* Reads one answer, with or without a body. */
 static void hear(int fd, said *s, bool head_only)
@@ -197,7 +196,7 @@ static void connect_slave(const rig *r)
     ask_for(r, "POST /connect", KNOWN, connect_body(r), 200, 0);
 }
 
-/* ---- headers ----------------------------------------------------------------------- */
+/* ---- headers ---- */
 
 static void a_channel_is_any_spelling_of_the_integer(void **state)
 {
@@ -314,7 +313,7 @@ static void only_a_form_hides_the_body(void **state)
     }
 }
 
-/* ---- ids --------------------------------------------------------------------------- */
+/* ---- ids ---- */
 
 /* Python's uuid.UUID() was asked about each of these. */
 static void an_id_is_any_spelling_that_python_takes(void **state)
@@ -406,8 +405,7 @@ static void a_result_finds_its_task_by_any_spelling(void **state)
     coord_task_unref(task);
 }
 
-/* ---- paths, methods and bodies ------------------------------------------------------
- */
+/* ---- paths, methods and bodies ---- */
 
 static void head_is_get_without_a_body(void **state)
 {
@@ -510,8 +508,7 @@ static void an_address_that_can_not_be_reached_is_refused(void **state)
     }
 }
 
-/* ---- how requests arrive ------------------------------------------------------------
- */
+/* ---- how requests arrive ---- */
 
 static void a_chunked_request_is_read(void **state)
 {
@@ -664,8 +661,7 @@ static void a_body_that_is_only_announced_takes_no_memory(void **state)
     connect_slave(r);
 }
 
-/* ---- results that are too big --------------------------------------------------------
- */
+/* ---- results that are too big ---- */
 
 static void send_big_result(rig *r, const coord_task *task, bool chunked, size_t len,
                             said *s)

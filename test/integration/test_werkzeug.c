@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-/* ---- a master's requests -------------------------------------------------------------
- */
+/* ---- a master's requests ---- */
 
 static void a_master_asks_in_a_way_that_is_understood(void **state)
 {

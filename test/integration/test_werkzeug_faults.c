@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-/* ---- what makes no sense --------------------------------------------------------------
- */
+/* ---- what makes no sense ---- */
 
 typedef struct oddity {
     werkzeug_answer answer;

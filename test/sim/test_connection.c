@@ -363,6 +363,33 @@ static void the_token_of_a_lost_slave_survives_failed_attempts(void **state)
     wire_close(&r);
 }
 
+static void take_half_a_second(wire_rig *r, const wire_note *n, void *object)
+{
+    (void)n;
+    (void)object;
+    assert_int_equal(coord_sim_run_for(r->sim, 500, NULL), COORD_OK);
+}
+
+/* However slow the host's callbacks are: each attempt's outcome is told. */
+static void outcomes_that_come_faster_than_they_are_told_are_all_told(void **state)
+{
+    static wire_rig r;
+    (void)state;
+    setup(&r, true);
+    peer *p = &r.peers[0];
+    r.on_note = take_half_a_second;
+    peer_script(p, "/connect", 3, 403, peer_no(503, "{}"));
+    coord_connection *c = wire_connection(&r, "s", p);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(connect_now(c, NULL), COORD_ERR_REFUSED);
+    }
+    assert_int_equal(connect_now(c, NULL), COORD_OK);
+    wire_run(&r, 5000);
+    assert_int_equal(wire_count(&r, "connect"), 4);
+    coord_connection_destroy(c);
+    wire_close(&r);
+}
+
 static void a_slave_that_is_not_ours_any_more_is_given_up(void **state)
 {
     static wire_rig r;
@@ -755,6 +782,7 @@ int main(void)
         cmocka_unit_test(a_slave_lost_before_is_connected_again),
         cmocka_unit_test(a_slave_of_an_earlier_run_is_taken_over),
         cmocka_unit_test(the_token_of_a_lost_slave_survives_failed_attempts),
+        cmocka_unit_test(outcomes_that_come_faster_than_they_are_told_are_all_told),
         cmocka_unit_test(a_slave_that_is_not_ours_any_more_is_given_up),
         cmocka_unit_test(a_slave_gets_a_request_once_that_may_have_reached_it),
         cmocka_unit_test(a_slave_gets_a_request_again_that_did_not_reach_it),

@@ -12,8 +12,7 @@
 
 enum { BIG = 10 << 20, DEPTH = 1000, PATIENCE_S = 60 };
 
-/* ---- payloads -----------------------------------------------------------------------
- */
+/* ---- payloads ---- */
 
 static const char *const SMALL[PAYLOADS - 3] = {
     "NaN",
@@ -96,8 +95,7 @@ int payloads_free(void **state)
     return 0;
 }
 
-/* ---- texts --------------------------------------------------------------------------
- */
+/* ---- texts ---- */
 
 char *text_print(const char *format, ...)
 {

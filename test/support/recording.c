@@ -14,7 +14,7 @@
 
 enum { FILE_MAX = 1 << 20, ANSWER_MAX = 8192, MESSAGE_MIN = 12 };
 
-/* ---- reading ----------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static char *read_file(const char *path)
 {
@@ -109,7 +109,7 @@ bool recording_gives_task(const recording *r, size_t n)
     return strcmp(text_of(s, "path"), "/task/new") == 0 && status_of(s) == 200;
 }
 
-/* ---- asking ------------------------------------------------------------------------ */
+/* ---- asking ---- */
 
 /* A text that grows by the end; asserts that it fits. */
 typedef struct text {
@@ -184,7 +184,7 @@ static void build(text *to, const recording *r, const json_t *s,
     add(to, body.bytes);
 }
 
-/* ---- judging ----------------------------------------------------------------------- */
+/* ---- judging ---- */
 
 /* Does PROTOCOL's table list the code for this target? */
 static bool is_listed(const char *target, int code)

@@ -87,7 +87,7 @@ static void unlock(werkzeug *w)
     (void)pthread_mutex_unlock(&w->lock);
 }
 
-/* ---- requests ---------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 /* The value of a header in a head that ends at `end`; "" when it is not there. */
 static void read_header(const char *head, const char *end, const char *name, char *out,
@@ -127,7 +127,7 @@ static void send_all(int fd, const char *bytes, size_t len)
     }
 }
 
-/* ---- answers ----------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void send_answer(const werkzeug *w, int fd, const werkzeug_answer *a)
 {
@@ -222,7 +222,7 @@ static bool answer_next(werkzeug *w, connection *c)
     return c->fd >= 0;
 }
 
-/* ---- the server's thread ----------------------------------------------------------- */
+/* ---- the server's thread ---- */
 
 static void read_more(werkzeug *w, connection *c)
 {
@@ -298,7 +298,7 @@ static void *server_main(void *arg)
     }
 }
 
-/* ---- life -------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 /* A port that is ours for good, also while nobody listens there. */
 static void bind_port(werkzeug *w)
@@ -412,7 +412,7 @@ void werkzeug_stop(werkzeug *w)
     free(w);
 }
 
-/* ---- looking ----------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 /* The n-th request of that path; NULL: not yet. Under the lock. */
 static seen *find(werkzeug *w, const char *path, size_t n)
@@ -504,7 +504,7 @@ const char *werkzeug_raw(werkzeug *w, const char *path, size_t n, size_t *len)
     return s->text;
 }
 
-/* ---- the client -------------------------------------------------------------------- */
+/* ---- the client ---- */
 
 int werkzeug_ask(uint16_t port, const char *method, const char *path, int channel,
                  const char *token, const char *body, size_t body_len, char *out,

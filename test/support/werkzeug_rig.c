@@ -15,8 +15,7 @@ werkzeug_kind wz_kind[WERKZEUG_KINDS] = {WERKZEUG_2_0, WERKZEUG_2_1, WERKZEUG_2_
 
 static werkzeug *proxy; /* that the environment asks everybody to use */
 
-/* ---- what was said ------------------------------------------------------------------
- */
+/* ---- what was said ---- */
 
 void wz_say(wz_rig *r, const char *format, ...)
 {
@@ -72,8 +71,7 @@ static void log_line(coord_log_level level, const char *line, void *user)
     wz_say(user, "%s\n", line);
 }
 
-/* ---- the peer -----------------------------------------------------------------------
- */
+/* ---- the peer ---- */
 
 void wz_script(wz_rig *r, const char *path, int times, werkzeug_answer answer)
 {
@@ -138,8 +136,7 @@ static void serve(werkzeug *w, const werkzeug_request *request, werkzeug_answer 
     }
 }
 
-/* ---- ours ---------------------------------------------------------------------------
- */
+/* ---- ours ---- */
 
 static void on_lost_slave(coord_connection *connection, const coord_error *failure,
                           coord_text data, void *user)
@@ -344,8 +341,7 @@ int wz_give_task(const wz_rig *r, int n)
                         "tok", body, (size_t)len, NULL, 0);
 }
 
-/* ---- bytes ---------------------------------------------------------------------------
- */
+/* ---- bytes ---- */
 
 /* The value of the header; "" when it is not there. Fails when it is there twice. */
 static void read_header(const char *head, const char *name, char *out, size_t size)
@@ -422,8 +418,7 @@ void wz_assert_no_reuse(wz_rig *r)
     assert_int_equal(werkzeug_connections(r->peer), werkzeug_count(r->peer, NULL));
 }
 
-/* ---- the environment ------------------------------------------------------------------
- */
+/* ---- the environment ---- */
 
 int wz_run(const char *name, const struct CMUnitTest *tests, size_t count)
 {

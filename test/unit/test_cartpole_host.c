@@ -45,7 +45,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* ---- files ------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static void a_policy_file_gives_back_weights_and_version(void **state)
 {
@@ -174,7 +174,7 @@ static void a_job_that_makes_no_sense_is_refused(void **state)
     assert_int_equal(j.version, 3);
 }
 
-/* ---- buffer ------------------------------------------------------------------------ */
+/* ---- buffer ---- */
 
 static void add(buffer *b, const char *name, int64_t version)
 {
@@ -245,7 +245,7 @@ static void a_full_buffer_drops_the_oldest(void **state)
     assert_false(is_there("c-0"));
 }
 
-/* ---- exam -------------------------------------------------------------------------- */
+/* ---- exam ---- */
 
 static void a_version_is_evaluated_every_so_often_and_one_at_a_time(void **state)
 {
