@@ -305,35 +305,31 @@ static void a_slave_lost_before_is_connected_again(void **state)
     wire_close(&r);
 }
 
+static int beat_of(wire_rig *r, const char *token)
+{
+    return peer_ask(&r->peers[0], "10.0.0.1", r->port, "GET", "/slave/heartbeat", token,
+                    "0", "{}")
+        ->http_status;
+}
+
 /* A Python slave that an earlier run left behind still beats: a 403 would end its thread
  * for good. Its token is good for taking the old connection back. */
 static void a_slave_of_an_earlier_run_is_taken_over(void **state)
 {
-    static const char OLD[] = "0123456789abcdef";
     static wire_rig r;
     (void)state;
     setup(&r, true);
     peer *p = &r.peers[0];
-    assert_int_equal(
-        peer_ask(p, "10.0.0.1", r.port, "GET", "/slave/heartbeat", OLD, "0", "{}")
-            ->http_status,
-        403); /* a master by itself speaks as recorded */
+    assert_int_equal(beat_of(&r, "old"), 403); /* a master by itself: as recorded */
     r.master->strays_until_ms = coord_sim_now_ms(r.sim) + 1000;
-    assert_int_equal(
-        peer_ask(p, "10.0.0.1", r.port, "GET", "/slave/heartbeat", OLD, "0", "{}")
-            ->http_status,
-        200);
+    assert_int_equal(beat_of(&r, "old"), 200);
     hold(p, 1);
     coord_connection *c = wire_connection(&r, "s", p);
     assert_int_equal(connect_now(c, NULL), COORD_OK);
     assert_int_equal(peer_count(p, "/disconnect"), 1);
-    assert_string_equal(peer_get(p, "/disconnect", 0)->token, OLD);
-
+    assert_string_equal(peer_get(p, "/disconnect", 0)->token, "old");
     wire_run(&r, 1000);
-    assert_int_equal(
-        peer_ask(p, "10.0.0.1", r.port, "GET", "/slave/heartbeat", "another", "0", "{}")
-            ->http_status,
-        403); /* that time is over */
+    assert_int_equal(beat_of(&r, "another"), 403); /* that time is over */
     coord_connection_destroy(c);
     wire_close(&r);
 }
