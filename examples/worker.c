@@ -215,6 +215,17 @@ static bool read_role(const char *text, coord_role *ret)
     return true;
 }
 
+/* What no option alone can tell. */
+static bool is_complete(int argc, char **argv, bool role_given)
+{
+    if (optind < argc) {
+        (void)fprintf(stderr, "worker: there is no argument \"%s\"\n", argv[optind]);
+    } else if (!role_given) {
+        (void)fprintf(stderr, "worker: --role is required\n");
+    }
+    return optind >= argc && role_given;
+}
+
 static bool read_settings(int argc, char **argv, settings *set)
 {
     static const struct option OPTIONS[] = {
@@ -276,13 +287,7 @@ static bool read_settings(int argc, char **argv, settings *set)
             good = false;
         }
     }
-    if (good && optind < argc) {
-        (void)fprintf(stderr, "worker: there is no argument \"%s\"\n", argv[optind]);
-        good = false;
-    } else if (good && !role_given) {
-        (void)fprintf(stderr, "worker: --role is required\n");
-        good = false;
-    }
+    good = good && is_complete(argc, argv, role_given);
     if (!good) {
         (void)fputs(USAGE, stderr);
     }
