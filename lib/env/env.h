@@ -1,6 +1,6 @@
 /* The only door to the outside world: clock, timers, threads, network, processes, files,
- * random bytes. One table of functions, two implementations: real (real_*.c) and
- * simulated (sim_*.c). Nothing outside lib/env calls the operating system.
+ * durable records, random bytes. One table of functions, two implementations: real
+ * (real_*.c) and simulated (sim_*.c). Nothing outside lib/env calls the operating system.
  *
  * Vocabulary
  *   loop    a queue of jobs, a clock with timers, and a share of the network. What lives
@@ -137,6 +137,54 @@ typedef struct coordi_process_spec {
     void *arg;
 } coordi_process_spec;
 
+/* ---- durable records ---- */
+
+/* A file of tables that outlives this process (SQLite). Its owner brings the schema and
+ * the statements; one thread of its own writes them in the order they were handed over,
+ * as many at once as are there (a group commit). */
+typedef struct coordi_records coordi_records;
+
+typedef enum coordi_record_kind {
+    COORDI_RECORD_NULL,
+    COORDI_RECORD_NUMBER,
+    COORDI_RECORD_TEXT
+} coordi_record_kind;
+
+typedef struct coordi_record_value {
+    coordi_record_kind kind;
+    int64_t number;
+    coord_text text;
+} coordi_record_value;
+
+typedef struct coordi_records_spec {
+    const char *path;
+    const char *what;    /* opens error texts: "ledger" */
+    int32_t application; /* marks files of ours (PRAGMA application_id) */
+    int32_t version;     /* of the schema (PRAGMA user_version); a newer one is refused */
+    const char *schema;  /* SQL that a new file begins with */
+    const char *const *statements; /* SQL with ?1, ?2, ...; literals */
+    size_t statement_count;
+    bool sync_full;      /* what is written survives a power loss, too */
+    int64_t patience_ms; /* for whoever has the file, and for all checks and reads */
+} coordi_records_spec;
+
+/* One row of an answer; the texts live until it returns. False: enough. */
+typedef bool coordi_record_row_fn(const coordi_record_value *values, size_t count,
+                                  void *arg);
+
+/* A statement to be carried out, and what it needs: the caller's until done. */
+typedef struct coordi_record_write coordi_record_write;
+struct coordi_record_write {
+    coordi_job job; /* env's, until done */
+    size_t statement;
+    const coordi_record_value *values;
+    size_t count;
+    bool failed; /* env's */
+    coord_error error;
+    /* On the loop, once: it is durable, or why not. May free the write. */
+    void (*done)(coordi_record_write *write, const coord_error *failure);
+};
+
 /* ---- the table ---- */
 
 typedef struct coordi_env {
@@ -207,6 +255,19 @@ typedef struct coordi_env {
     /* Readers see the old file or the new one, never a torn one, even across a crash. */
     coord_status (*file_replace)(coord_loop *loop, const char *path, const void *bytes,
                                  size_t len, coord_error *err);
+    /* Opens a file of records, or makes it, for this process alone. Any thread; may take
+     * patience_ms. COORD_ERR_FORMAT: it is damaged, newer or something else, and left as
+     * it is. COORD_ERR_BUSY: somebody has it. COORD_ERR_IO: the disk. */
+    coord_status (*records_open)(coord_loop *loop, const coordi_records_spec *spec,
+                                 coordi_records **ret, coord_error *err);
+    /* Asks; any thread, before the first write. */
+    coord_status (*records_read)(coordi_records *records, size_t statement,
+                                 const coordi_record_value *values, size_t count,
+                                 coordi_record_row_fn *row, void *arg, coord_error *err);
+    void (*records_write)(coordi_records *records, coordi_record_write *write);
+    /* Gives it back; takes NULL. What was handed over is still written, and told. Any
+     * thread before the first write, else the loop's. */
+    void (*records_close)(coordi_records *records);
     /* The host's environment as "NAME=value" strings, closed by NULL; borrowed. */
     const char *const *(*environment)(coord_loop *loop);
 } coordi_env;
