@@ -666,7 +666,8 @@ static const char WHOLE[] =
     "  \"start_timeout_s\": 60, \"collector_task_timeout_s\": 0, "
     "\"learner_task_timeout_s\": "
     "0, \"close_timeout_s\": 60, \"max_reassign\": 3,\n"
-    "  \"ledger\": null, \"ledger_sync\": \"normal\", \"secret\": null, \"tls\": null, "
+    "  \"ledger\": null, \"ledger_sync\": \"normal\", \"ledger_keep\": 10000, "
+    "\"secret\": null, \"tls\": null, "
     "\"insecure\": false, \"max_body_bytes\": 16777216, \"max_inflight_bytes\": "
     "268435456 }\n";
 
