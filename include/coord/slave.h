@@ -30,7 +30,8 @@ typedef coord_status coord_slave_ask_fn(coord_slave *slave, coord_text data,
 
 /**
  * Does a task. COORD_OK completes it with `out` as its result (`{}` if none was set); any
- * other status fails it with `out` as what is told of the failure. `data` as above.
+ * other status fails it with `out` as what is told of the failure. `data` as above. The
+ * result is kept until the next task is taken: a libcoord master may ask for it again.
  *
  * @thread a thread of the slave's executor, one call at a time, beside the ask functions
  */
