@@ -93,8 +93,10 @@ COORD_API const char *coord_slave_host(const coord_slave *slave);
 COORD_API bool coord_slave_is_connected(const coord_slave *slave);
 
 /**
- * Should process_task give up? True once the master that gave the running task is gone,
- * or the slave is closing: nobody will read the result. @thread any
+ * Should process_task give up? True once the master has given the running task up (a
+ * libcoord says so; DI-engine's has no word for it), or is gone, or the slave is closing:
+ * nobody will read the result, and it is not sent. The slave is free for the next task
+ * when process_task returns, so look now and then, and return soon. @thread any
  */
 COORD_API bool coord_slave_task_canceled(const coord_slave *slave);
 

@@ -38,9 +38,16 @@ typedef struct coordi_work {
     char id[COORDI_UUID_SIZE];
     char *data; /* owned */
     size_t data_len;
+    bool canceled; /* by its master, which does not want to hear of it any more */
     coord_status status;
     coord_out out;
 } coordi_work;
+
+/* A task that was taken, or canceled before it came. */
+typedef struct coordi_known {
+    char id[COORDI_UUID_SIZE]; /* "": none */
+    bool canceled;
+} coordi_known;
 
 typedef enum coordi_ask_kind {
     COORDI_ASK_CONNECT,
@@ -90,8 +97,8 @@ struct coord_slave {
     coordi_link asks;   /* waiting */
     size_t ask_count;
     coordi_work *work;
-    coordi_work *last; /* of a libcoord, with its outcome; NULL: none */
-    char recent[COORDI_RECENT][COORDI_UUID_SIZE]; /* tasks that were taken, in a ring */
+    coordi_work *last;                  /* of a libcoord, with its outcome; NULL: none */
+    coordi_known recent[COORDI_RECENT]; /* a ring */
     size_t recent_next;
     coordi_link deliveries;
     coordi_job lost_job;
@@ -136,6 +143,9 @@ coord_status coordi_slave_take_work(coord_slave *slave, const char *id, coord_te
  * what is answered, with a message in `why` or none; a result that is there is sent. */
 coordi_say coordi_slave_repeat(coord_slave *slave, const char *id, char *why,
                                size_t why_size);
+/* The master gives this task up. No effect on one that has ended; one that has not come
+ * yet is refused if it does. */
+void coordi_slave_cancel(coord_slave *slave, const char *id);
 void coordi_slave_forget_last(coord_slave *slave);
 
 /* slave.c: somebody who kept the slave busy has ended. */

@@ -125,6 +125,13 @@ static coordi_say check_request(coord_slave *s, coordi_http_call *call,
     return say;
 }
 
+static void refuse(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
+                   coordi_say say, const char *why)
+{
+    answer(s, call, say, why[0] == '\0' ? NULL : why,
+           say == REFUSED[kind] ? coord_text_of("{}") : NO_DATA);
+}
+
 /* All that is looked at before the hook, in the protocol's order. True: go on with the
  * hook; false: answered. */
 static bool passes(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
@@ -141,8 +148,7 @@ static bool passes(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
         say = check_request(s, call, kind, message, why, sizeof why);
     }
     if (say != COORDI_SAY_NOTHING) {
-        answer(s, call, say, why[0] == '\0' ? NULL : why,
-               say == REFUSED[kind] ? coord_text_of("{}") : NO_DATA);
+        refuse(s, call, kind, say, why);
     }
     return say == COORDI_SAY_NOTHING;
 }
@@ -217,7 +223,7 @@ static void finish_ask(coordi_job *job)
     coordi_ask *ask = COORDI_ITEM(job, coordi_ask, job);
     coord_slave *s = ask->slave;
     coordi_message message;
-    char why[256];
+    char why[256] = "";
 
     s->asking = NULL;
     if (s->closing) {
@@ -229,13 +235,12 @@ static void finish_ask(coordi_job *job)
     } else {
         coordi_say say = check_master(s, ask->call, ask->kind);
         if (say == COORDI_SAY_NOTHING) {
-            say = check_state(s, ask->kind);
+            say = check_request(s, ask->call, ask->kind, &message, why, sizeof why);
         }
         if (say == COORDI_SAY_NOTHING) {
-            (void)read_body(ask->kind, ask->call->body, &message, why, sizeof why);
             accept(s, ask->call, ask->kind, &message);
         } else {
-            answer(s, ask->call, say, NULL, NO_DATA);
+            refuse(s, ask->call, ask->kind, say, why);
         }
     }
     free_ask(ask);
@@ -350,6 +355,27 @@ static void on_new_task(coordi_http_call *call, void *owner)
     serve_in_turn(call, owner, COORDI_ASK_TASK);
 }
 
+/* At once: it waits for no hook. To others it is a path that the reference has not. */
+static void on_cancel(coordi_http_call *call, void *owner)
+{
+    coord_slave *s = owner;
+    coordi_message message;
+    char id[COORDI_UUID_SIZE];
+    char why[256] = "";
+    coordi_say say =
+        call->marked ? check_master(s, call, COORDI_ASK_TASK) : COORDI_SAY_NO_ENDPOINT;
+    if (say == COORDI_SAY_NOTHING) {
+        coord_text body =
+            coordi_wire_seen_body(header(s, call, "Content-Type"), call->body);
+        say = coordi_wire_read_cancel(body, &message, id, why, sizeof why);
+    }
+    if (say == COORDI_SAY_NOTHING) {
+        coordi_slave_cancel(s, id);
+        say = COORDI_SAY_CANCEL;
+    }
+    refuse(s, call, COORDI_ASK_TASK, say, why);
+}
+
 static bool check_self(coord_slave *s, coordi_http_call *call)
 {
     const char *token = header(s, call, "Token");
@@ -384,9 +410,9 @@ static void on_shutdown(coordi_http_call *call, void *owner)
 void coordi_slave_on_call(coordi_http_call *call, void *arg)
 {
     static const coordi_route ROUTES[] = {
-        {"POST", "/connect", on_connect},     {"DELETE", "/disconnect", on_disconnect},
-        {"POST", "/task/new", on_new_task},   {"GET", "/ping", on_ping},
-        {"DELETE", "/shutdown", on_shutdown},
+        {"POST", "/connect", on_connect},   {"DELETE", "/disconnect", on_disconnect},
+        {"POST", "/task/new", on_new_task}, {"DELETE", "/task/cancel", on_cancel},
+        {"GET", "/ping", on_ping},          {"DELETE", "/shutdown", on_shutdown},
     };
     coord_slave *s = arg;
     if (s->closing) {
