@@ -104,6 +104,7 @@ comm_coordinator_post_learner_task(CommCoordinator *c, coord_text task, coord_er
 /**
  * Ends a task with deal_with_task_fail (COORD_ERR_CANCELED), unless another end is
  * already on its way. From one of the task's own callbacks this is how a host fails it.
+ * A libcoord worker is told that nobody waits for its step any more.
  *
  * @retval COORD_ERR_NOT_FOUND  No such task is queued or runs.
  * @thread any

@@ -30,7 +30,8 @@ typedef coord_status coord_slave_ask_fn(coord_slave *slave, coord_text data,
 
 /**
  * Does a task. COORD_OK completes it with `out` as its result (`{}` if none was set); any
- * other status fails it with `out` as what is told of the failure. `data` as above.
+ * other status fails it with `out` as what is told of the failure. `data` as above. The
+ * result is kept until the next task is taken: a libcoord master may ask for it again.
  *
  * @thread a thread of the slave's executor, one call at a time, beside the ask functions
  */
@@ -92,8 +93,10 @@ COORD_API const char *coord_slave_host(const coord_slave *slave);
 COORD_API bool coord_slave_is_connected(const coord_slave *slave);
 
 /**
- * Should process_task give up? True once the master that gave the running task is gone,
- * or the slave is closing: nobody will read the result. @thread any
+ * Should process_task give up? True once the master has given the running task up (a
+ * libcoord says so; DI-engine's has no word for it), or is gone, or the slave is closing:
+ * nobody will read the result, and it is not sent. The slave is free for the next task
+ * when process_task returns, so look now and then, and return soon. @thread any
  */
 COORD_API bool coord_slave_task_canceled(const coord_slave *slave);
 

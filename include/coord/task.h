@@ -87,8 +87,9 @@ COORD_API COORD_MUST_USE coord_status coord_task_on_fail(coord_task *task,
 
 /**
  * Gives the task up: it settles as FAILED with COORD_ERR_CANCELED unless it has settled
- * already. The protocol has no word for it, so the slave works on, and its result is
- * dropped. Does not wait.
+ * already. A libcoord slave is told, once, and can stop early
+ * (coord_slave_task_canceled()); so it is when the task times out. DI-engine's protocol
+ * has no word for it: a Python slave works on, and its result is dropped. Does not wait.
  *
  * @thread any
  */

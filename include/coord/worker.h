@@ -19,7 +19,8 @@ typedef struct coord_learner coord_learner;
 /**
  * One step of a worker. `in` is JSON, borrowed until the function returns; what goes into
  * `out` must be a JSON object. COORD_OK completes the step; any other status fails it,
- * and the coordinator retries or gives up; the text of `err` is what it is told.
+ * and the coordinator retries or gives up; the text of `err` is what it is told. A long
+ * step asks coord_slave_task_canceled(slave) now and then, and returns when it says yes.
  *
  * @thread a thread of the worker's executor, one call at a time
  */

@@ -104,6 +104,7 @@ static void shut(coord_slave *s)
     s->closing = true;
     coordi_slave_unlink(s, NULL);
     coordi_slave_drop_asks(s);
+    coordi_slave_forget_last(s);
     if (s->work != NULL) {
         atomic_store(&s->canceled, true);
     }

@@ -3,11 +3,15 @@
  * Vocabulary
  *   link      the connection to one master: its token and address, from /connect to
  *             /disconnect or loss. Work remembers its link: a result never goes to
- * another master than the one that asked for it. ask       a request that a hook of the
- * host must decide. Asks are served one after the other, each checked against the state
- * when its turn comes, so that two masters at once can't both be told yes. work      an
- * accepted task, from acceptance until process_task has returned. delivery  a result on
- * its way to the master. The slave is free for new work by then. */
+ *             another master than one that asked for it.
+ *   ask       a request that a hook of the host must decide. Asks are served one after
+ *             the other, each checked against the state when its turn comes, so that two
+ *             masters at once can't both be told yes.
+ *   work      an accepted task, from acceptance until process_task has returned
+ *   delivery  a result on its way to the master. The slave is free for new work by then.
+ *   last      the last work that is done. A libcoord master may ask for it again, also
+ *             one that comes back from an earlier state of its own: it gets the result
+ *             once more, and no id is worked on twice. */
 #ifndef COORDI_INTERACTION_SLAVE_H
 #define COORDI_INTERACTION_SLAVE_H
 
@@ -34,9 +38,16 @@ typedef struct coordi_work {
     char id[COORDI_UUID_SIZE];
     char *data; /* owned */
     size_t data_len;
+    bool canceled; /* by its master, which does not want to hear of it any more */
     coord_status status;
     coord_out out;
 } coordi_work;
+
+/* A task that was taken, or canceled before it came. */
+typedef struct coordi_known {
+    char id[COORDI_UUID_SIZE]; /* "": none */
+    bool canceled;
+} coordi_known;
 
 typedef enum coordi_ask_kind {
     COORDI_ASK_CONNECT,
@@ -56,7 +67,7 @@ typedef struct coordi_ask {
     coord_out out;
 } coordi_ask;
 
-enum { COORDI_ASKS_MAX = 64, COORDI_RECENT = 8 };
+enum { COORDI_ASKS_MAX = 64, COORDI_RECENT = 32 };
 
 struct coord_slave {
     atomic_size_t refs;
@@ -86,8 +97,8 @@ struct coord_slave {
     coordi_link asks;   /* waiting */
     size_t ask_count;
     coordi_work *work;
-    char recent[COORDI_RECENT][COORDI_UUID_SIZE]; /* tasks that this link gave, in a ring:
-                                                   * a libcoord may repeat them */
+    coordi_work *last;                  /* of a libcoord, with its outcome; NULL: none */
+    coordi_known recent[COORDI_RECENT]; /* a ring */
     size_t recent_next;
     coordi_link deliveries;
     coordi_job lost_job;
@@ -115,7 +126,10 @@ coord_status coordi_slave_link_create(coord_slave *slave, coord_text address,
                                       const char *token, bool marked, coord_error *err);
 /* `why` NULL: the master said goodbye. */
 void coordi_slave_unlink(coord_slave *slave, const coord_error *why);
-void coordi_slave_deliver(coord_slave *slave, coordi_work *work);
+/* Sends the outcome to the master that is connected now. */
+coord_status coordi_slave_deliver(coord_slave *slave, const coordi_work *work,
+                                  coord_error *err);
+bool coordi_slave_is_delivering(const coord_slave *slave, const char *id);
 void coordi_slave_drop_deliveries(coord_slave *slave);
 void coordi_master_link_unref(coordi_master_link *link);
 
@@ -125,6 +139,14 @@ void coordi_slave_drop_asks(coord_slave *slave);
 
 /* slave_work.c: tasks. */
 coord_status coordi_slave_take_work(coord_slave *slave, const char *id, coord_text data);
+/* A libcoord master asks for a task of this id. COORDI_SAY_NOTHING: it is a new one. Else
+ * what is answered, with a message in `why` or none; a result that is there is sent. */
+coordi_say coordi_slave_repeat(coord_slave *slave, const char *id, char *why,
+                               size_t why_size);
+/* The master gives this task up. No effect on one that has ended; one that has not come
+ * yet is refused if it does. */
+void coordi_slave_cancel(coord_slave *slave, const char *id);
+void coordi_slave_forget_last(coord_slave *slave);
 
 /* slave.c: somebody who kept the slave busy has ended. */
 void coordi_slave_check_closed(coord_slave *slave);

@@ -59,7 +59,6 @@ coord_status coordi_slave_link_create(coord_slave *s, coord_text address,
         return rc;
     }
     s->link = link;
-    memset(s->recent, 0, sizeof s->recent);
     atomic_store(&s->connected, true);
     COORDI_LOG(&s->log, COORD_LOG_INFO, "connected master=%s libcoord=%d", link->address,
                (int)marked);
@@ -199,15 +198,24 @@ void coordi_slave_drop_deliveries(coord_slave *s)
     }
 }
 
-void coordi_slave_deliver(coord_slave *s, coordi_work *work)
+bool coordi_slave_is_delivering(const coord_slave *s, const char *id)
+{
+    for (const coordi_link *at = s->deliveries.next; at != &s->deliveries;
+         at = at->next) {
+        if (strcmp(COORDI_ITEM(at, const delivery, link)->id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+coord_status coordi_slave_deliver(coord_slave *s, const coordi_work *work,
+                                  coord_error *err)
 {
     char what[96];
-    coord_error err;
     delivery *d = coordi_zalloc(sizeof *d);
     if (d == NULL) {
-        (void)coordi_fail_nomem(&err, "result");
-        coordi_slave_unlink(s, &err); /* it would be waited for in vain */
-        return;
+        return coordi_fail_nomem(err, "result");
     }
     d->slave = s;
     memcpy(d->id, work->id, sizeof d->id);
@@ -217,17 +225,18 @@ void coordi_slave_deliver(coord_slave *s, coordi_work *work)
         .path = work->status == COORD_OK ? "/slave/task/complete" : "/slave/task/fail",
         .what = what,
         .patience = s->patience,
-        .fresh = !work->link->marked,
-        .repeatable = work->link->marked,
+        .fresh = !s->link->marked,
+        .repeatable = s->link->marked,
         .done = on_delivered,
         .arg = d,
     };
     spec.body = coordi_wire_result(work->id, coordi_out_text(&work->out), &spec.body_len);
-    if (coordi_exchange_start(s->loop, work->link->peer, &spec, &d->exchange, &err) !=
-        COORD_OK) {
+    coord_status rc =
+        coordi_exchange_start(s->loop, s->link->peer, &spec, &d->exchange, err);
+    if (rc != COORD_OK) {
         coordi_free(d);
-        coordi_slave_unlink(s, &err);
-        return;
+        return rc;
     }
     coordi_list_append(&s->deliveries, &d->link);
+    return COORD_OK;
 }

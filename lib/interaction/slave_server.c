@@ -43,32 +43,6 @@ static coordi_say check_master(coord_slave *s, coordi_http_call *call,
     return COORDI_SAY_NOTHING;
 }
 
-static bool is_recent(const coord_slave *s, const char *id)
-{
-    for (size_t i = 0; i < COORDI_RECENT; i++) {
-        if (strcmp(s->recent[i], id) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A libcoord that did not hear our answer asks again; it gets the same answer, also when
- * the task is done by now. */
-static bool is_repeated(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
-                        const coordi_message *message)
-{
-    char id[COORDI_UUID_SIZE];
-    if (!call->marked || s->link == NULL || !s->link->marked) {
-        return false;
-    }
-    if (kind == COORDI_ASK_CONNECT) {
-        return coordi_endpoint_token_is(header(s, call, "Token"), s->link->token);
-    }
-    return kind == COORDI_ASK_TASK && coordi_wire_read_id(message->id, id) &&
-           is_recent(s, id);
-}
-
 static coordi_say check_state(const coord_slave *s, coordi_ask_kind kind)
 {
     if (kind == COORDI_ASK_CONNECT && s->link != NULL) {
@@ -110,6 +84,54 @@ static const coordi_say BAD[] = {
     [COORDI_ASK_TASK] = COORDI_SAY_BAD_TASK,
 };
 
+/* A libcoord that did not hear our answer, or that has come back from an earlier state,
+ * asks again. */
+static coordi_say check_repeat(coord_slave *s, coordi_http_call *call,
+                               coordi_ask_kind kind, const coordi_message *message,
+                               char *why, size_t why_size)
+{
+    char id[COORDI_UUID_SIZE];
+    if (!call->marked || s->link == NULL || !s->link->marked) {
+        return COORDI_SAY_NOTHING;
+    }
+    if (kind == COORDI_ASK_CONNECT &&
+        coordi_endpoint_token_is(header(s, call, "Token"), s->link->token)) {
+        return COORDI_SAY_CONNECTED;
+    }
+    return kind == COORDI_ASK_TASK && coordi_wire_read_id(message->id, id)
+               ? coordi_slave_repeat(s, id, why, why_size)
+               : COORDI_SAY_NOTHING;
+}
+
+/* What is asked, and whether it can be done now. */
+static coordi_say check_request(coord_slave *s, coordi_http_call *call,
+                                coordi_ask_kind kind, coordi_message *message, char *why,
+                                size_t why_size)
+{
+    char word[128] = "";
+    coord_text body = coordi_wire_seen_body(header(s, call, "Content-Type"), call->body);
+    coordi_say read = read_body(kind, body, message, why, why_size);
+    if (message->malformed) {
+        return read;
+    }
+    coordi_say say = check_repeat(s, call, kind, message, word, sizeof word);
+    if (say == COORDI_SAY_NOTHING) {
+        say = check_state(s, kind);
+    }
+    if (say == COORDI_SAY_NOTHING) {
+        return read;
+    }
+    (void)snprintf(why, why_size, "%s", word); /* not what is wrong with its keys */
+    return say;
+}
+
+static void refuse(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
+                   coordi_say say, const char *why)
+{
+    answer(s, call, say, why[0] == '\0' ? NULL : why,
+           say == REFUSED[kind] ? coord_text_of("{}") : NO_DATA);
+}
+
 /* All that is looked at before the hook, in the protocol's order. True: go on with the
  * hook; false: answered. */
 static bool passes(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
@@ -123,21 +145,10 @@ static bool passes(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
         say = BAD[kind];
     }
     if (say == COORDI_SAY_NOTHING) {
-        coord_text body =
-            coordi_wire_seen_body(header(s, call, "Content-Type"), call->body);
-        coordi_say read = read_body(kind, body, message, why, sizeof why);
-        say = message->malformed ? read : check_state(s, kind);
-        if (!message->malformed && is_repeated(s, call, kind, message)) {
-            say = YES[kind];
-        }
-        if (say == COORDI_SAY_NOTHING) {
-            say = read;
-        } else if (!message->malformed) {
-            why[0] = '\0'; /* what is wrong with its keys is not the point */
-        }
+        say = check_request(s, call, kind, message, why, sizeof why);
     }
     if (say != COORDI_SAY_NOTHING) {
-        answer(s, call, say, why[0] == '\0' ? NULL : why, NO_DATA);
+        refuse(s, call, kind, say, why);
     }
     return say == COORDI_SAY_NOTHING;
 }
@@ -212,7 +223,7 @@ static void finish_ask(coordi_job *job)
     coordi_ask *ask = COORDI_ITEM(job, coordi_ask, job);
     coord_slave *s = ask->slave;
     coordi_message message;
-    char why[256];
+    char why[256] = "";
 
     s->asking = NULL;
     if (s->closing) {
@@ -224,13 +235,12 @@ static void finish_ask(coordi_job *job)
     } else {
         coordi_say say = check_master(s, ask->call, ask->kind);
         if (say == COORDI_SAY_NOTHING) {
-            say = check_state(s, ask->kind);
+            say = check_request(s, ask->call, ask->kind, &message, why, sizeof why);
         }
         if (say == COORDI_SAY_NOTHING) {
-            (void)read_body(ask->kind, ask->call->body, &message, why, sizeof why);
             accept(s, ask->call, ask->kind, &message);
         } else {
-            answer(s, ask->call, say, NULL, NO_DATA);
+            refuse(s, ask->call, ask->kind, say, why);
         }
     }
     free_ask(ask);
@@ -345,6 +355,27 @@ static void on_new_task(coordi_http_call *call, void *owner)
     serve_in_turn(call, owner, COORDI_ASK_TASK);
 }
 
+/* At once: it waits for no hook. To others it is a path that the reference has not. */
+static void on_cancel(coordi_http_call *call, void *owner)
+{
+    coord_slave *s = owner;
+    coordi_message message;
+    char id[COORDI_UUID_SIZE];
+    char why[256] = "";
+    coordi_say say =
+        call->marked ? check_master(s, call, COORDI_ASK_TASK) : COORDI_SAY_NO_ENDPOINT;
+    if (say == COORDI_SAY_NOTHING) {
+        coord_text body =
+            coordi_wire_seen_body(header(s, call, "Content-Type"), call->body);
+        say = coordi_wire_read_cancel(body, &message, id, why, sizeof why);
+    }
+    if (say == COORDI_SAY_NOTHING) {
+        coordi_slave_cancel(s, id);
+        say = COORDI_SAY_CANCEL;
+    }
+    refuse(s, call, COORDI_ASK_TASK, say, why);
+}
+
 static bool check_self(coord_slave *s, coordi_http_call *call)
 {
     const char *token = header(s, call, "Token");
@@ -379,9 +410,9 @@ static void on_shutdown(coordi_http_call *call, void *owner)
 void coordi_slave_on_call(coordi_http_call *call, void *arg)
 {
     static const coordi_route ROUTES[] = {
-        {"POST", "/connect", on_connect},     {"DELETE", "/disconnect", on_disconnect},
-        {"POST", "/task/new", on_new_task},   {"GET", "/ping", on_ping},
-        {"DELETE", "/shutdown", on_shutdown},
+        {"POST", "/connect", on_connect},   {"DELETE", "/disconnect", on_disconnect},
+        {"POST", "/task/new", on_new_task}, {"DELETE", "/task/cancel", on_cancel},
+        {"GET", "/ping", on_ping},          {"DELETE", "/shutdown", on_shutdown},
     };
     coord_slave *s = arg;
     if (s->closing) {

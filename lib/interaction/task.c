@@ -169,12 +169,41 @@ static void settle(coord_task *task, coord_task_status status, const coord_error
     coord_task_unref(task);
 }
 
+/* A libcoord slave learns, if all goes well, that nobody waits for the task any more. */
+static void tell_slave(const coord_task *task)
+{
+    coord_connection *c = task->connection;
+    char what[160];
+    coordi_exchange *exchange;
+
+    bool alive = c->state == COORDI_CONNECTION_CONNECTED ||
+                 c->state == COORDI_CONNECTION_DISCONNECTING;
+    if (!c->marked || !alive || atomic_load(&task->status) == COORD_TASK_IDLE) {
+        return;
+    }
+    (void)snprintf(what, sizeof what, "cancel of task %s at '%.80s'", task->id, c->id);
+    coordi_exchange_spec spec = {
+        .method = "DELETE",
+        .path = "/task/cancel",
+        .what = what,
+        .patience = {.timeout_ms = c->master->patience.timeout_ms},
+    };
+    spec.body = coordi_wire_cancel(task->id, &spec.body_len);
+    if (coordi_exchange_start(c->master->loop, c->peer, &spec, &exchange, NULL) ==
+        COORD_OK) {
+        coordi_exchange_orphan(exchange, &c->orphans);
+    }
+}
+
 void coordi_task_fail(coord_task *task, const coord_error *why)
 {
     if (coordi_task_is_settled(task)) {
         return;
     }
     bool given_up = why->status == COORD_ERR_CANCELED || why->status == COORD_ERR_TIMEOUT;
+    if (given_up || why->status == COORD_ERR_CLOSED) {
+        tell_slave(task); /* before the listener sends the slave something else */
+    }
     settle(task, task->accepted || given_up ? COORD_TASK_FAILED : COORD_TASK_START_FAILED,
            why);
 }

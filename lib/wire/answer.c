@@ -52,6 +52,7 @@ static const struct {
     [COORDI_SAY_TASK_RECEIVED] = {200, COORDI_CODE_OK, true, "Task received!"},
     [COORDI_SAY_BUSY] = {400, COORDI_CODE_SLAVE_BUSY, false, "Already has a task."},
     [COORDI_SAY_TASK_REFUSED] = {403, COORDI_CODE_TASK_REFUSED, false, "Task refused!"},
+    [COORDI_SAY_CANCEL] = {200, COORDI_CODE_OK, true, "Cancel received!"},
     [COORDI_SAY_BAD_CONNECT] = {400, COORDI_CODE_CONNECT_REFUSED, false, "Bad request."},
     [COORDI_SAY_BAD_DISCONNECT] = {400, COORDI_CODE_DISCONNECT_REFUSED, false,
                                    "Bad request."},

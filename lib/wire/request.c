@@ -61,6 +61,13 @@ char *coordi_wire_result(const char *id, coord_text result, size_t *len)
     return with_task(id, "result", coordi_json_truth(result) ? result : NOTHING, len);
 }
 
+char *coordi_wire_cancel(const char *id, size_t *len)
+{
+    coordi_buf buf = {0};
+    coordi_buf_addf(&buf, "{\"task\": {\"id\": \"%s\"}}", id);
+    return coordi_buf_take(&buf, len);
+}
+
 char *coordi_wire_nothing(size_t *len)
 {
     coordi_buf buf = {0};
@@ -197,6 +204,26 @@ coordi_say coordi_wire_read_result(coord_text body, coordi_message *ret,
         return COORDI_SAY_BAD_RESULT;
     }
     ret->result = got[1].value;
+    return COORDI_SAY_NOTHING;
+}
+
+coordi_say coordi_wire_read_cancel(coord_text body, coordi_message *ret,
+                                   char id[COORDI_UUID_SIZE], char *why, size_t why_size)
+{
+    coordi_json_member got[] = {{.key = "task"}};
+
+    memset(ret, 0, sizeof *ret);
+    if (!read_members(body, got, 1, ret, why, why_size)) {
+        return COORDI_SAY_BAD_TASK;
+    }
+    if (coordi_json_get(got[0].value, "id", &ret->id, NULL) != COORD_OK) {
+        say_missing("task.id", why, why_size);
+        return COORDI_SAY_BAD_TASK;
+    }
+    if (!coordi_wire_read_id(ret->id, id)) {
+        (void)snprintf(why, why_size, "\"task.id\" is not a UUID.");
+        return COORDI_SAY_BAD_TASK;
+    }
     return COORDI_SAY_NOTHING;
 }
 

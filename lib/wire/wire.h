@@ -63,6 +63,7 @@ typedef enum coordi_say {
     COORDI_SAY_TASK_RECEIVED,
     COORDI_SAY_BUSY,
     COORDI_SAY_TASK_REFUSED,
+    COORDI_SAY_CANCEL,
     COORDI_SAY_BAD_CONNECT,    /* with a message of ours: what is wrong with the body */
     COORDI_SAY_BAD_DISCONNECT, /* likewise */
     COORDI_SAY_BAD_TASK,       /* likewise */
@@ -119,7 +120,8 @@ char *coordi_wire_connect(const char *master_address, coord_text data, size_t *l
 char *coordi_wire_disconnect(coord_text data, size_t *len);
 char *coordi_wire_new_task(const char *id, coord_text data, size_t *len);
 char *coordi_wire_result(const char *id, coord_text result, size_t *len); /* falsy: {} */
-char *coordi_wire_nothing(size_t *len);                                   /* {} */
+char *coordi_wire_cancel(const char *id, size_t *len);
+char *coordi_wire_nothing(size_t *len); /* {} */
 
 /* What a body says. Slices borrow from the body and are raw JSON. */
 typedef struct coordi_message {
@@ -138,8 +140,10 @@ coordi_say coordi_wire_read_disconnect(coord_text body, coordi_message *ret, cha
                                        size_t why_size);
 coordi_say coordi_wire_read_new_task(coord_text body, coordi_message *ret, char *why,
                                      size_t why_size);
-/* This one parses the id too. */
+/* These parse the id too. */
 coordi_say coordi_wire_read_result(coord_text body, coordi_message *ret,
+                                   char id[COORDI_UUID_SIZE], char *why, size_t why_size);
+coordi_say coordi_wire_read_cancel(coord_text body, coordi_message *ret,
                                    char id[COORDI_UUID_SIZE], char *why, size_t why_size);
 
 /* The id of a task as a peer spells it: a JSON string that Python's UUID() takes. */

@@ -58,11 +58,22 @@ static coordi_say read_result(coord_text body, coordi_message *ret, char *why,
     return say;
 }
 
+static coordi_say read_cancel(coord_text body, coordi_message *ret, char *why,
+                              size_t why_size)
+{
+    char id[COORDI_UUID_SIZE] = "";
+    coordi_say say = coordi_wire_read_cancel(body, ret, id, why, why_size);
+    if (say == COORDI_SAY_NOTHING) {
+        must_be_canonical(id);
+    }
+    return say;
+}
+
 static void try_readers(coord_text in, bool good)
 {
     static reader *const READ[] = {coordi_wire_read_connect, coordi_wire_read_disconnect,
-                                   coordi_wire_read_new_task, read_result};
-    for (size_t i = 0; i < 4; i++) {
+                                   coordi_wire_read_new_task, read_result, read_cancel};
+    for (size_t i = 0; i < 5; i++) {
         coordi_message got;
         char why[256] = "";
         coordi_say say = READ[i](in, &got, why, sizeof why);
@@ -72,7 +83,7 @@ static void try_readers(coord_text in, bool good)
         must_lie_within(got.data, in);
         must_lie_within(got.result, in);
         if (say == COORDI_SAY_NOTHING) {
-            must((i == 3 ? got.result : got.data).len > 0);
+            must((i == 3 ? got.result : i == 4 ? got.id : got.data).len > 0);
         } else if (say != COORDI_SAY_NO_TASK && say != COORDI_SAY_NO_TASK_ID) {
             must_be_a_line(why);
         }

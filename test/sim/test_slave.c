@@ -353,28 +353,6 @@ static void a_result_that_an_error_page_answers_is_not_sent_again(void **state)
     wire_close(&r);
 }
 
-/* A task that a libcoord repeats, because it did not hear the answer, is done once. */
-static void a_repeated_task_is_done_once(void **state)
-{
-    static wire_rig r;
-    (void)state;
-    peer *p = setup(&r, false);
-    join(&r, p, T1);
-    join(&r, p, T1); /* the same master asks again: the same answer */
-    r.work_ms = 1000;
-    expect(give(&r, p, T1, ID_A), 200, 0);
-    expect(give(&r, p, T1, ID_A), 200, 0);
-    expect(give(&r, p, T1, ID_B), 400, 601);
-    assert_true(peer_await(p, "/slave/task/complete", 1, 2000));
-    expect(give(&r, p, T1, ID_A), 200, 0);
-    expect(give(&r, p, T1, ID_B), 200, 0);
-    expect(give(&r, p, T1, ID_A), 200, 0);
-    wire_run(&r, 5000);
-    assert_int_equal(r.works, 2);
-    assert_int_equal(peer_count(p, "/slave/task/complete"), 2);
-    wire_close(&r);
-}
-
 /* ---- losing the master ---- */
 
 static void disconnecting_during_a_task_cancels_it_and_drops_its_result(void **state)
@@ -612,7 +590,6 @@ int main(void)
         cmocka_unit_test(a_result_goes_again_to_a_libcoord_master_only),
         cmocka_unit_test(a_result_goes_again_to_any_master_that_it_did_not_reach),
         cmocka_unit_test(a_result_that_an_error_page_answers_is_not_sent_again),
-        cmocka_unit_test(a_repeated_task_is_done_once),
         cmocka_unit_test(disconnecting_during_a_task_cancels_it_and_drops_its_result),
         cmocka_unit_test(a_result_never_goes_to_another_master),
         cmocka_unit_test(a_heartbeat_that_is_disowned_frees_the_slave),

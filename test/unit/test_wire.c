@@ -96,6 +96,8 @@ static const row ROW[] = {
      "\"success\":false}\n"},
     {COORDI_SAY_TASK_REFUSED, 403,
      "{\"code\":602,\"data\":null,\"message\":\"Task refused!\",\"success\":false}\n"},
+    {COORDI_SAY_CANCEL, 200,
+     "{\"code\":0,\"data\":null,\"message\":\"Cancel received!\",\"success\":true}\n"},
     {COORDI_SAY_BAD_CONNECT, 400,
      "{\"code\":503,\"data\":null,\"message\":\"Bad request.\",\"success\":false}\n"},
     {COORDI_SAY_BAD_DISCONNECT, 400,

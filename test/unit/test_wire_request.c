@@ -56,6 +56,8 @@ static void requests_are_spelled_as_python_spells_them(void **state)
                  "\"resource\"}}");
     got = coordi_wire_result(ID, text("{\"ok\": 1}"), &len);
     assert_built(got, len, "{\"task\": {\"id\": \"" ID "\"}, \"result\": {\"ok\": 1}}");
+    got = coordi_wire_cancel(ID, &len);
+    assert_built(got, len, "{\"task\": {\"id\": \"" ID "\"}}");
     got = coordi_wire_nothing(&len);
     assert_built(got, len, "{}");
 }
@@ -133,8 +135,8 @@ static void without_memory_nothing_is_built(void **state)
 {
     (void)state;
     for (int allowed = 0;; allowed++) {
-        int left[6] = {allowed, allowed, allowed, allowed, allowed, allowed};
-        char *got[6];
+        int left[7] = {allowed, allowed, allowed, allowed, allowed, allowed, allowed};
+        char *got[7];
         size_t len = 0;
         coordi_alloc_set_fault(countdown, &left[0]);
         got[0] = coordi_wire_answer(COORDI_SAY_SHUTDOWN_LATER, NULL, text("[]"), &len);
@@ -148,14 +150,16 @@ static void without_memory_nothing_is_built(void **state)
         got[4] = coordi_wire_result(ID, text("[1]"), &len);
         coordi_alloc_set_fault(countdown, &left[5]);
         got[5] = coordi_wire_nothing(&len);
+        coordi_alloc_set_fault(countdown, &left[6]);
+        got[6] = coordi_wire_cancel(ID, &len);
         coordi_alloc_set_fault(NULL, NULL);
         int made = 0;
-        for (size_t i = 0; i < 6; i++) {
+        for (size_t i = 0; i < 7; i++) {
             made += got[i] != NULL;
             assert_true(allowed > 0 || got[i] == NULL);
             coordi_free(got[i]);
         }
-        if (made == 6) {
+        if (made == 7) {
             break;
         }
     }
@@ -171,6 +175,13 @@ static coordi_say read_result(coord_text body, coordi_message *ret, char *why,
 {
     char id[COORDI_UUID_SIZE];
     return coordi_wire_read_result(body, ret, id, why, why_size);
+}
+
+static coordi_say read_cancel(coord_text body, coordi_message *ret, char *why,
+                              size_t why_size)
+{
+    char id[COORDI_UUID_SIZE];
+    return coordi_wire_read_cancel(body, ret, id, why, why_size);
 }
 
 typedef struct reading {
@@ -209,7 +220,8 @@ static void bodies_that_are_no_json_are_malformed(void **state)
     } READER[] = {{coordi_wire_read_connect, COORDI_SAY_BAD_CONNECT},
                   {coordi_wire_read_disconnect, COORDI_SAY_BAD_DISCONNECT},
                   {coordi_wire_read_new_task, COORDI_SAY_BAD_TASK},
-                  {read_result, COORDI_SAY_BAD_RESULT}};
+                  {read_result, COORDI_SAY_BAD_RESULT},
+                  {read_cancel, COORDI_SAY_BAD_TASK}};
     static const struct {
         const char *body;
         bool malformed;
@@ -296,6 +308,11 @@ static void missing_keys_are_named_in_the_order_of_the_protocol(void **state)
          false, "\"task.id\" is not a UUID."},
         {read_result, "{\"task\": {\"id\": null}, \"result\": 1}", COORDI_SAY_BAD_RESULT,
          false, "\"task.id\" is not a UUID."},
+        {read_cancel, "{}", COORDI_SAY_BAD_TASK, false, "The body lacks \"task.id\"."},
+        {read_cancel, "{\"task\": 1}", COORDI_SAY_BAD_TASK, false,
+         "The body lacks \"task.id\"."},
+        {read_cancel, "{\"task\": {\"id\": 1}}", COORDI_SAY_BAD_TASK, false,
+         "\"task.id\" is not a UUID."},
     };
     check_readings(CASE, COUNT(CASE));
 }
@@ -459,6 +476,12 @@ static void what_is_built_reads_back(void **state)
             coordi_wire_read_result((coord_text){body, len}, &got, id, why, sizeof why),
             COORDI_SAY_NOTHING);
         assert_text(got.result, strcmp(DATA[i], "[]") == 0 ? "{}" : DATA[i]);
+        coordi_free(body);
+        body = coordi_wire_cancel(ID, &len);
+        assert_int_equal(
+            coordi_wire_read_cancel((coord_text){body, len}, &got, id, why, sizeof why),
+            COORDI_SAY_NOTHING);
+        assert_string_equal(id, ID);
         coordi_free(body);
     }
 }
