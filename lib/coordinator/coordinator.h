@@ -295,6 +295,9 @@ void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout
 /* Copies the member `key` of `from`; keeps *to when there is none. False: no memory. */
 bool coordi_run_read_text(coord_text from, const char *key, char **to);
 
+/* restart.c: the text that task_restart put out, if any, becomes the task. */
+coord_status coordi_run_take_text(coordi_run *run, coord_error *err);
+
 /* callback.c: where host functions are called. */
 void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run));
 void coordi_run_call_started(coordi_run *run);
