@@ -58,6 +58,7 @@ struct CommCoordinator {
     atomic_size_t tasks; /* queued and running ones, for a wait that was in vain */
 
     coordi_phase phase;
+    bool draining;        /* takes no more tasks */
     coord_master *master; /* NULL unless started */
     coordi_executor *executor;
     coordi_lane *lane; /* for runs that have none (any more) */
