@@ -10,6 +10,7 @@
 #include "coord/comm_coordinator.h"
 #include "coord/connection.h"
 #include "coord/error.h"
+#include "coord/inspect.h"
 #include "coord/launcher.h"
 #include "coord/log.h"
 #include "coord/loop.h"

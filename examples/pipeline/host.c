@@ -164,12 +164,13 @@ static void add_error(event *e, const coord_error *err)
 }
 
 static void on_restart(CommCoordinator *c, const char *task_id, uint32_t attempt,
-                       const coord_error *cause, void *user)
+                       const coord_error *cause, coord_out *out, void *user)
 {
     const host *h = user;
     task *t = config_find_task(h->config, task_id);
     event e;
     (void)c;
+    (void)out; /* the task stays as it is */
     if (t != NULL) {
         t->learned = 0;
     }

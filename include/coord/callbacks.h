@@ -55,10 +55,17 @@ typedef void comm_coordinator_start_fn(CommCoordinator *c, const char *task_id,
  */
 typedef void comm_coordinator_resume_fn(CommCoordinator *c, const char *task_id,
                                         coord_text task, void *user);
-/** A new attempt begins on another worker, because of `cause`. */
+/**
+ * A new attempt begins on another worker, because of `cause`.
+ *
+ * @param out  Left alone, the new worker gets the task as it was. A JSON object put in
+ *             replaces it for this attempt and those after it, to point a learner at its
+ *             checkpoint, say. Its `task_id` must be the same: else the task fails with
+ *             COORD_ERR_CALLBACK.
+ */
 typedef void comm_coordinator_restart_fn(CommCoordinator *c, const char *task_id,
                                          uint32_t attempt, const coord_error *cause,
-                                         void *user);
+                                         coord_out *out, void *user);
 /** The task has ended without finishing, and why. */
 typedef void comm_coordinator_fail_fn(CommCoordinator *c, const char *task_id,
                                       const coord_error *why, void *user);

@@ -7,6 +7,7 @@
 #define COORD_COMM_COORDINATOR_H
 
 #include "coord/callbacks.h"
+#include "coord/inspect.h"
 #include "coord/log.h"
 #include "coord/loop.h"
 #include "coord/resource_manager.h"
@@ -76,6 +77,7 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_start(CommCoordinator *c,
  * @retval COORD_ERR_TIMEOUT  `queue_timeout_s` or `start_timeout_s` has passed; no
  *                            callback runs.
  * @retval COORD_ERR_STATE    Not started, closed, or called on the loop thread.
+ * @retval COORD_ERR_CLOSED   Drains, or was closed while the task waited.
  * @retval other              Why it could not be started; no callback runs.
  * @thread any, except the loop thread
  */
@@ -159,20 +161,23 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_wait_task(CommCoordinator
                                                                  coord_error *err);
 
 /**
- * A snapshot as JSON: workers, tasks, counters.
+ * Takes no more tasks: send_* and post_* answer COORD_ERR_CLOSED from here on. Those that
+ * are queued or run go to their ends as always, also on other workers. Waits until none
+ * is left; comm_coordinator_close() is quick then. There is no way back. Idempotent.
  *
- * @param[out] ret  Yours: free with coord_free(). Closed by a NUL.
- * @thread any, except a callback that runs inline
+ * @param wait_ms  Milliseconds; 0: does not wait, and so may be called in every callback
+ *                 (which sees its own task left).
+ * @retval COORD_OK           No task is left, and none will come.
+ * @retval COORD_ERR_ARG      wait_ms is negative.
+ * @retval COORD_ERR_TIMEOUT  It drains, but tasks are left; text says how many. May be
+ *                            called again, to wait on.
+ * @retval COORD_ERR_STATE    Not started; or, with wait_ms > 0, in a callback of this
+ *                            coordinator or on the loop thread.
+ * @thread any
  */
-COORD_API COORD_MUST_USE coord_status comm_coordinator_status(CommCoordinator *c,
-                                                              char **ret,
-                                                              coord_error *err);
-
-/** Port it listens on; 0 before start. @thread any */
-COORD_API uint16_t comm_coordinator_port(const CommCoordinator *c);
-
-/** Host it listens on, as configured; lives as long as c. @thread any */
-COORD_API const char *comm_coordinator_host(const CommCoordinator *c);
+COORD_API COORD_MUST_USE coord_status comm_coordinator_drain(CommCoordinator *c,
+                                                             int64_t wait_ms,
+                                                             coord_error *err);
 
 /**
  * Ends everything: queued and running tasks through deal_with_task_fail

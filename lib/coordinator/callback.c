@@ -104,7 +104,12 @@ void coordi_run_call_started(coordi_run *run)
 static void restart_returned(coordi_job *job)
 {
     coordi_run *run = COORDI_ITEM(job, coordi_run, restart_job);
-    coordi_run_dispatch(run, COORDI_EVENT_WARNED);
+    coord_error why;
+    if (coordi_run_take_text(run, &why) == COORD_OK) {
+        coordi_run_dispatch(run, COORDI_EVENT_WARNED);
+    } else {
+        coordi_run_stop(run, COORDI_EVENT_BROKEN, &why);
+    }
     coordi_run_unref(run);
 }
 
@@ -113,9 +118,10 @@ static void run_restart(coordi_job *job)
     coordi_run *run = COORDI_ITEM(job, coordi_run, restart_job);
     const comm_coordinator_callbacks *cb = &run->c->callbacks;
     coordi_frame frame;
+    coordi_out_done(&run->out); /* a learner's batch that was never sent */
     if (cb->deal_with_task_restart != NULL && enter(run, run->sequence, &frame)) {
         cb->deal_with_task_restart(run->c, run->id, run->attempt, &run->moved_why,
-                                   cb->user);
+                                   &run->out, cb->user);
         leave(&frame);
     }
     run->restart_job.run = restart_returned;

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/call.h"
 
 #include <string.h>
 
@@ -161,48 +161,6 @@ void comm_coordinator_destroy(CommCoordinator *c)
     }
 }
 
-/* ---- ops ---- */
-
-static void release_c(coordi_op *op)
-{
-    coordi_coordinator_unref(op->object);
-}
-
-/* Checks that the call may wait, and makes its op. `owner` NULL: it needs the loop alone.
- */
-static void *make_op(CommCoordinator *c, size_t size, void (*run)(coordi_op *),
-                     bool waits, const void *owner, const char *what, coord_error *err,
-                     coord_status *status)
-{
-    if (c == NULL) {
-        *status = coordi_fail(err, COORD_ERR_ARG, "%s: the coordinator is NULL", what);
-        return NULL;
-    }
-    *status = coordi_check_fork(c->loop, what, err);
-    if (*status == COORD_OK && waits) {
-        *status = coordi_check_may_wait(c->loop, owner, what, err);
-    }
-    if (*status != COORD_OK) {
-        return NULL;
-    }
-    coordi_op *op = coordi_op_create(c->loop, size, run, coordi_coordinator_ref(c), err);
-    if (op == NULL) {
-        coordi_coordinator_unref(c);
-        *status = COORD_ERR_NOMEM;
-        return NULL;
-    }
-    op->release = release_c;
-    return op;
-}
-
-static coord_status finish_call(coordi_op *op, int64_t wait_ms, const char *what,
-                                coord_error *err)
-{
-    coord_status rc = coordi_op_wait(op, wait_ms, what, err);
-    coordi_op_unref(op);
-    return rc;
-}
-
 /* ---- start, close ---- */
 
 static void run_start(coordi_op *op)
@@ -241,7 +199,8 @@ static coord_status open_ledger(CommCoordinator *c, coord_error *err)
 coord_status comm_coordinator_start(CommCoordinator *c, coord_error *err)
 {
     coord_status rc;
-    coordi_op *op = make_op(c, sizeof *op, run_start, true, c, "start", err, &rc);
+    coordi_op *op =
+        coordi_call_make(c, sizeof *op, run_start, true, c, "start", err, &rc);
     if (op == NULL) {
         return rc;
     }
@@ -250,7 +209,7 @@ coord_status comm_coordinator_start(CommCoordinator *c, coord_error *err)
         coordi_op_discard(op);
         return rc;
     }
-    return finish_call(op, c->config.max_retry_ms + GRACE_MS, "start", err);
+    return coordi_call_finish(op, c->config.max_retry_ms + GRACE_MS, "start", err);
 }
 
 static void run_close(coordi_op *op)
@@ -263,8 +222,10 @@ static void run_close(coordi_op *op)
 coord_status comm_coordinator_close(CommCoordinator *c, coord_error *err)
 {
     coord_status rc;
-    coordi_op *op = make_op(c, sizeof *op, run_close, true, c, "close", err, &rc);
-    return op == NULL ? rc : finish_call(op, c->config.close_timeout_ms, "close", err);
+    coordi_op *op =
+        coordi_call_make(c, sizeof *op, run_close, true, c, "close", err, &rc);
+    return op == NULL ? rc
+                      : coordi_call_finish(op, c->config.close_timeout_ms, "close", err);
 }
 
 /* ---- tasks ---- */
@@ -310,6 +271,10 @@ static void run_send(coordi_op *op)
         rc = coordi_fail(&err, COORD_ERR_STATE, "send: the coordinator is %s",
                          c->phase < COORDI_PHASE_RUNNING ? "not started" : "closed");
     }
+    if (rc == COORD_OK && c->draining) {
+        rc = coordi_fail(&err, COORD_ERR_CLOSED,
+                         "send: the coordinator drains, it takes no more tasks");
+    }
     if (rc == COORD_OK) {
         rc = coordi_run_create(c, send->kind, send->task, send, &err);
     }
@@ -321,7 +286,7 @@ static void run_send(coordi_op *op)
 static void release_send(coordi_op *op)
 {
     coordi_free((char *)(uintptr_t)((coordi_send_op *)op)->task.ptr);
-    release_c(op);
+    coordi_call_release(op);
 }
 
 static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_text task,
@@ -329,7 +294,8 @@ static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_
 {
     const char *what = post ? "post" : "send";
     coord_status rc;
-    coordi_send_op *op = make_op(c, sizeof *op, run_send, !post, NULL, what, err, &rc);
+    coordi_send_op *op =
+        coordi_call_make(c, sizeof *op, run_send, !post, NULL, what, err, &rc);
     if (op == NULL) {
         return rc;
     }
@@ -381,39 +347,10 @@ coord_status comm_coordinator_post_learner_task(CommCoordinator *c, coord_text t
 
 /* ---- calls about one task or buffer ---- */
 
-typedef struct name_op {
-    coordi_op op;
-    char *name; /* owned; NULL: none */
-} name_op;
-
-static void release_name(coordi_op *op)
-{
-    coordi_free(((name_op *)op)->name);
-    release_c(op);
-}
-
-static name_op *make_name_op(CommCoordinator *c, void (*run)(coordi_op *),
-                             const char *name, bool waits, const char *what,
-                             coord_error *err, coord_status *status)
-{
-    name_op *op = make_op(c, sizeof *op, run, waits, c, what, err, status);
-    if (op == NULL) {
-        return NULL;
-    }
-    op->op.release = release_name;
-    op->name = name == NULL ? NULL : coordi_strdup(name);
-    if (name != NULL && op->name == NULL) {
-        coordi_op_discard(&op->op);
-        *status = coordi_fail_nomem(err, what);
-        return NULL;
-    }
-    return op;
-}
-
 static void run_cancel(coordi_op *op)
 {
     CommCoordinator *c = op->object;
-    const char *id = ((name_op *)op)->name;
+    const char *id = ((coordi_name_op *)op)->name;
     coordi_run *run = coordi_map_get(&c->runs, id);
     coord_error err;
     if (run == NULL) {
@@ -434,8 +371,10 @@ coord_status comm_coordinator_cancel_task(CommCoordinator *c, const char *task_i
         return coordi_fail(err, COORD_ERR_ARG, "cancel: task_id is required");
     }
     coord_status rc;
-    name_op *op = make_name_op(c, run_cancel, task_id, false, "cancel", err, &rc);
-    return op == NULL ? rc : finish_call(&op->op, COORDI_OP_PATIENCE_MS, "cancel", err);
+    coordi_name_op *op =
+        coordi_call_make_named(c, run_cancel, task_id, false, "cancel", err, &rc);
+    return op == NULL ? rc
+                      : coordi_call_finish(&op->op, COORDI_OP_PATIENCE_MS, "cancel", err);
 }
 
 static bool same_buffer(const char *a, const char *b)
@@ -450,7 +389,7 @@ static void run_data_ready(coordi_op *op)
     for (coordi_run *run = coordi_map_next(&c->runs, &at); run != NULL;
          run = coordi_map_next(&c->runs, &at)) {
         if (run->kind->role != COORD_LEARNER ||
-            !same_buffer(run->buffer_id, ((name_op *)op)->name)) {
+            !same_buffer(run->buffer_id, ((coordi_name_op *)op)->name)) {
             continue;
         }
         if (run->state == COORDI_STATE_WAITING) {
@@ -467,10 +406,11 @@ coord_status comm_coordinator_data_ready(CommCoordinator *c, const char *buffer_
                                          coord_error *err)
 {
     coord_status rc;
-    name_op *op =
-        make_name_op(c, run_data_ready, buffer_id, false, "data_ready", err, &rc);
-    return op == NULL ? rc
-                      : finish_call(&op->op, COORDI_OP_PATIENCE_MS, "data_ready", err);
+    coordi_name_op *op = coordi_call_make_named(c, run_data_ready, buffer_id, false,
+                                                "data_ready", err, &rc);
+    return op == NULL
+               ? rc
+               : coordi_call_finish(&op->op, COORDI_OP_PATIENCE_MS, "data_ready", err);
 }
 
 /* ---- waiting ---- */
@@ -493,7 +433,7 @@ coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_er
                            (long long)wait_ms);
     }
     coord_status rc;
-    coordi_op *op = make_op(c, sizeof *op, run_wait, true, c, "wait", err, &rc);
+    coordi_op *op = coordi_call_make(c, sizeof *op, run_wait, true, c, "wait", err, &rc);
     if (op == NULL) {
         return rc;
     }
@@ -509,7 +449,7 @@ coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_er
 static void run_wait_task(coordi_op *op)
 {
     CommCoordinator *c = op->object;
-    coordi_run *run = coordi_map_get(&c->runs, ((name_op *)op)->name);
+    coordi_run *run = coordi_map_get(&c->runs, ((coordi_name_op *)op)->name);
     if (run == NULL) {
         coordi_op_finish(op, COORD_OK, NULL);
     } else {
@@ -525,8 +465,9 @@ coord_status comm_coordinator_wait_task(CommCoordinator *c, const char *task_id,
                            "wait_task: needs a task_id and a time of 0 or more");
     }
     coord_status rc;
-    name_op *op = make_name_op(c, run_wait_task, task_id, true, "wait_task", err, &rc);
-    return op == NULL ? rc : finish_call(&op->op, wait_ms, "wait_task", err);
+    coordi_name_op *op =
+        coordi_call_make_named(c, run_wait_task, task_id, true, "wait_task", err, &rc);
+    return op == NULL ? rc : coordi_call_finish(&op->op, wait_ms, "wait_task", err);
 }
 
 /* ---- looking ---- */
@@ -539,7 +480,7 @@ typedef struct status_op {
 static void release_status(coordi_op *op)
 {
     coordi_free(((status_op *)op)->text);
-    release_c(op);
+    coordi_call_release(op);
 }
 
 static void run_status(coordi_op *op)
@@ -555,7 +496,8 @@ coord_status comm_coordinator_status(CommCoordinator *c, char **ret, coord_error
         return coordi_fail(err, COORD_ERR_ARG, "status: ret is required");
     }
     coord_status rc;
-    status_op *op = make_op(c, sizeof *op, run_status, false, NULL, "status", err, &rc);
+    status_op *op =
+        coordi_call_make(c, sizeof *op, run_status, false, NULL, "status", err, &rc);
     if (op == NULL) {
         return rc;
     }

@@ -59,6 +59,7 @@ struct CommCoordinator {
     atomic_size_t tasks; /* queued and running ones, for a wait that was in vain */
 
     coordi_phase phase;
+    bool draining;        /* takes no more tasks */
     coord_master *master; /* NULL unless started */
     coordi_executor *executor;
     coordi_lane *lane; /* for runs that have none (any more) */
@@ -354,6 +355,7 @@ coord_task *coordi_claim(coord_connection *from, const char *id, void *arg);
 void coordi_run_record_acceptance(coordi_run *run);
 void coordi_run_record_attempt(coordi_run *run);
 void coordi_run_record_move(const coordi_run *run);
+void coordi_run_record_text(const coordi_run *run);
 void coordi_run_record_end(coordi_run *run);
 bool coordi_keep(coordi_held *held, void *arg);
 
@@ -376,6 +378,9 @@ void coordi_run_end(coordi_run *run);
 void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout_ms);
 /* Copies the member `key` of `from`; keeps *to when there is none. False: no memory. */
 bool coordi_run_read_text(coord_text from, const char *key, char **to);
+
+/* restart.c: the text that task_restart put out, if any, becomes the task. */
+coord_status coordi_run_take_text(coordi_run *run, coord_error *err);
 
 /* callback.c: where host functions are called. */
 void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run));

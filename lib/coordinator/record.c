@@ -126,6 +126,14 @@ void coordi_run_record_move(const coordi_run *run)
     }
 }
 
+void coordi_run_record_text(const coordi_run *run)
+{
+    if (run->c->ledger != NULL) {
+        coordi_ledger_replace_text(run->c->ledger, run->number,
+                                   (coord_text){run->task, run->task_len});
+    }
+}
+
 /* ---- a result ---- */
 
 static void on_kept(const coord_error *failure, void *arg)

@@ -39,6 +39,7 @@
     ON_TROUBLE(STARTING),                                   \
                                                             \
     ON(RESTARTING, WARNED,  QUEUED,    coordi_run_queue_again), \
+    ON(RESTARTING, BROKEN,  FAILING,   coordi_run_fail),    \
     ON(RESTARTING, STOP,    FAILING,   coordi_run_fail),    \
     ON(RESTARTING, SHELVE,  SHELVING,  coordi_run_shelve),  \
                                                             \

@@ -86,7 +86,8 @@ char *coordi_coordinator_status(CommCoordinator *c)
     coordi_buf buf = {0};
     int64_t now = coordi_now(c->loop);
 
-    coordi_buf_addf(&buf, "{\"phase\": \"%s\"", PHASE[c->phase]);
+    bool draining = c->draining && c->phase == COORDI_PHASE_RUNNING;
+    coordi_buf_addf(&buf, "{\"phase\": \"%s\"", draining ? "draining" : PHASE[c->phase]);
     add_string(&buf, "host", c->config.host);
     coordi_buf_addf(&buf, ", \"port\": %u, \"workers\": [", atomic_load(&c->port));
     bool first = true;

@@ -230,6 +230,103 @@ static void a_task_can_be_canceled_between_two_attempts(void **state)
     cluster_done(&k);
 }
 
+/* ---- another text for the new attempt ---- */
+
+/* "t" runs, loses its worker, and task_restart puts this out. */
+static const cluster_worker *restart_with(cluster *k, uint64_t seed, const char *text)
+{
+    cluster_init(k, seed, 3, 0);
+    k->restart_text = text;
+    cluster_start(k, QUICK);
+    cluster_post(k, COORD_COLLECTOR, "t");
+    assert_true(cluster_await_task(k, "t", "asking", LONG_MS));
+    assert_true(cluster_await(k, "start", "t", 1, LONG_MS));
+    cluster_crash(k, cluster_last(k, "start", "t")->detail);
+    assert_true(cluster_await(k, "restart", "t", 1, LONG_MS));
+    assert_true(coord_sim_run_for(k->sim, 10000, NULL) == COORD_OK);
+    return cluster_find(k, cluster_last(k, "start", "t")->detail);
+}
+
+static void a_restart_may_replace_the_text_of_the_task(void **state)
+{
+    static cluster k;
+    (void)state;
+    const cluster_worker *second =
+        restart_with(&k, 32,
+                     "{\"resume\": 1e999, \"task_id\": \"\\u0074\", \"attempt\": 9, "
+                     "\"buffer_id\": \"other\"}");
+    assert_int_equal(cluster_count(&k, "finish", "t"), 1);
+    assert_int_equal(second->starts, 1);
+    assert_non_null(strstr(second->info, "\"resume\": 1e999"));
+    assert_non_null(strstr(second->info, "\"attempt\":2"));
+    assert_null(strstr(second->info, "\"attempt\": 9"));
+    assert_memory_equal(cluster_last(&k, "send_data", "t")->detail, "other ", 6);
+    cluster_done(&k);
+}
+
+static void the_new_text_stays_for_the_attempts_after_it(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 33, 3, 0);
+    for (int i = 0; i < 3; i++) {
+        k.workers[i].samples = 1000;
+    }
+    cluster_start(&k, QUICK);
+    k.restart_text = "{\"task_id\": \"t\", \"resume\": \"step 7\"}";
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    for (int attempt = 1; attempt <= 2; attempt++) {
+        assert_true(cluster_await(&k, "start", "t", attempt, LONG_MS));
+        cluster_crash(&k, cluster_last(&k, "start", "t")->detail);
+        assert_true(cluster_await(&k, "restart", "t", attempt, LONG_MS));
+        cluster_run(&k, attempt == 1 ? 1 : 0);
+        k.restart_text = attempt == 1 ? NULL : k.restart_text;
+    }
+    assert_true(cluster_await(&k, "start", "t", 3, LONG_MS));
+    const char *last = cluster_last(&k, "start", "t")->detail;
+    assert_non_null(strstr(cluster_find(&k, last)->info, "\"resume\": \"step 7\""));
+    cluster_done(&k);
+}
+
+static void a_text_of_another_task_fails_the_task_and_says_so(void **state)
+{
+    static cluster k;
+    static const struct {
+        const char *text;
+        const char *said;
+    } WRONG[] = {
+        {"[1, 2]", "must put out a JSON object"},
+        {"{\"buffer_id\": \"b\"}", "put out another task_id"},
+        {"{\"task_id\": \"u\"}", "got \"u\""},
+        {"{\"task_id\": 7}", "got 7"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++) {
+        char status[16];
+        (void)restart_with(&k, 34, WRONG[i].text);
+        assert_int_equal(cluster_count(&k, "fail", "t"), 1);
+        assert_int_equal(cluster_ends(&k, "t"), 1);
+        const char *told = cluster_last(&k, "fail", "t")->detail;
+        (void)snprintf(status, sizeof status, "%d ", (int)COORD_ERR_CALLBACK);
+        assert_memory_equal(told, status, strlen(status));
+        assert_non_null(strstr(told, WRONG[i].said));
+        assert_int_equal(cluster_count(&k, "start", "t"), 1);
+        cluster_check(&k);
+        cluster_done(&k);
+    }
+}
+
+static void what_is_no_json_is_refused_and_the_text_stays(void **state)
+{
+    static cluster k;
+    (void)state;
+    const cluster_worker *second = restart_with(&k, 35, "{\"task_id\": \"t\"");
+    assert_null(k.restart_text);
+    assert_int_equal(cluster_count(&k, "finish", "t"), 1);
+    assert_non_null(strstr(second->info, "\"buffer_id\": \"b\""));
+    cluster_done(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +341,10 @@ int main(void)
         cmocka_unit_test(a_worker_that_goes_on_failing_loses_its_task),
         cmocka_unit_test(a_worker_lost_before_it_accepts_leaves_no_trace),
         cmocka_unit_test(a_task_can_be_canceled_between_two_attempts),
+        cmocka_unit_test(a_restart_may_replace_the_text_of_the_task),
+        cmocka_unit_test(the_new_text_stays_for_the_attempts_after_it),
+        cmocka_unit_test(a_text_of_another_task_fails_the_task_and_says_so),
+        cmocka_unit_test(what_is_no_json_is_refused_and_the_text_stays),
     };
     return cmocka_run_group_tests_name("reassign", tests, NULL, NULL);
 }

@@ -150,11 +150,16 @@ static void on_start(CommCoordinator *c, const char *task_id, const char *worker
 }
 
 static void on_restart(CommCoordinator *c, const char *task_id, uint32_t attempt,
-                       const coord_error *cause, void *user)
+                       const coord_error *cause, coord_out *out, void *user)
 {
+    cluster *k = user;
     (void)c;
-    note(user, "restart", task_id, "%u %d %s: %s", attempt, (int)cause->status,
-         cause->text, cause->cause);
+    note(k, "restart", task_id, "%u %d %s: %s", attempt, (int)cause->status, cause->text,
+         cause->cause);
+    if (k->restart_text != NULL &&
+        coord_out_json(out, coord_text_of(k->restart_text), NULL) != COORD_OK) {
+        k->restart_text = NULL; /* the test sees that it was not taken */
+    }
 }
 
 static void on_resume(CommCoordinator *c, const char *task_id, coord_text task,

@@ -54,11 +54,12 @@ typedef struct cluster {
     int data_in_buffer; /* samples that came, for get_data */
     bool hold_data;     /* get_data answers "not yet" whatever came */
     bool get_data_fails;
-    int64_t callback_ms; /* each callback takes so long */
-    char busy[64][32];   /* tasks whose callbacks run */
-    int overlaps;        /* callbacks of one task at once: must stay 0 */
-    bool closed;         /* close has returned COORD_OK ... */
-    int after_close;     /* ... and a callback began afterwards: must stay 0 */
+    const char *restart_text; /* what task_restart puts out; NULL: nothing */
+    int64_t callback_ms;      /* each callback takes so long */
+    char busy[64][32];        /* tasks whose callbacks run */
+    int overlaps;             /* callbacks of one task at once: must stay 0 */
+    bool closed;              /* close has returned COORD_OK ... */
+    int after_close;          /* ... and a callback began afterwards: must stay 0 */
     void (*on_event)(struct cluster *k, const char *name, const char *task_id,
                      void *user);
     void *on_event_user;
