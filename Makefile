@@ -72,7 +72,7 @@ BENCH_BIN   := $(if $(BENCH_C),$(BUILD)/test/bench/bench)
 
 # What the library links. The one list: the .pc file is made from it, and
 # pkgconfig/deps knows where each comes from.
-LIB_PACKAGES := libcurl libmicrohttpd jansson libsodium
+LIB_PACKAGES := libcurl libmicrohttpd jansson libsodium sqlite3
 
 # $(call pkg,NAME,ARGUMENTS) is asked when NAME is first used, and then kept in it.
 pkg         = $(eval $(1) := $(shell pkg-config $(2)))$($(1))

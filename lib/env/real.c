@@ -3,6 +3,7 @@
 #include "env/real_files.h"
 #include "env/real_http.h"
 #include "env/real_process.h"
+#include "env/real_records.h"
 
 #include <curl/curl.h>
 #include <sodium.h>
@@ -89,5 +90,9 @@ const coordi_env coordi_env_real = {
     .process_destroy = coordi_real_process_destroy,
     .file_read = coordi_real_file_read,
     .file_replace = coordi_real_file_replace,
+    .records_open = coordi_real_records_open,
+    .records_read = coordi_real_records_read,
+    .records_write = coordi_real_records_write,
+    .records_close = coordi_real_records_close,
     .environment = environment,
 };

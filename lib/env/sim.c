@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "env/sim_records.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -173,6 +174,7 @@ static void free_world(coord_sim *sim)
 {
     coordi_sim_net_done(sim);
     coordi_sim_files_done(sim);
+    coordi_sim_records_done(sim);
     coordi_sim_programs_done(sim);
     (void)pthread_mutex_destroy(&sim->lock);
     (void)pthread_cond_destroy(&sim->idle);

@@ -82,6 +82,7 @@ struct coord_sim {
     coordi_link calls; /* requests on their way, at a server, or on their way back */
     uint64_t server_count;
     coordi_map files;
+    coordi_map stores;    /* of records, by path */
     coordi_map variables; /* "NAME" to "NAME=value" */
     const char **environment;
     bool disk_full;
@@ -102,6 +103,7 @@ struct coordi_sim_loop {
     coordi_link held; /* actors that go on when the loop does */
     coordi_link servers;
     coordi_link peers;
+    coordi_link records;
     uint64_t events; /* things done */
     bool paused;
     bool crashed;
@@ -182,6 +184,7 @@ void coordi_sim_awake(coordi_sim_loop *loop);
 /* After something new to do came to a loop; gives up the lock. In an abandoned world
  * nobody else would run it. */
 void coordi_sim_unlock_after(coord_sim *sim);
+void coordi_sim_queue(coordi_sim_loop *loop, coordi_job *job);
 
 /* ---- sim_thread.c ---- */
 

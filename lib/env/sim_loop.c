@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "env/sim_records.h"
 
 #include <unistd.h>
 
@@ -119,6 +120,7 @@ coord_status coord_sim_loop(coord_sim *sim, const char *host, coord_loop **ret,
     coordi_list_init(&loop->held);
     coordi_list_init(&loop->servers);
     coordi_list_init(&loop->peers);
+    coordi_list_init(&loop->records);
 
     (void)pthread_mutex_lock(&sim->lock);
     coord_status rc = coordi_sim_host_named(sim, host, &loop->host, err);
@@ -201,6 +203,12 @@ void coordi_sim_unlock_after(coord_sim *sim)
         coordi_sim_settle(sim);
     }
     coordi_sim_unlock_unref(sim);
+}
+
+void coordi_sim_queue(coordi_sim_loop *loop, coordi_job *job)
+{
+    coordi_list_append(&loop->jobs, &job->link);
+    arm(loop);
 }
 
 static void post(coord_loop *base, coordi_job *job)
@@ -323,6 +331,7 @@ void coord_sim_crash(coord_sim *sim, coord_loop *base)
         loop->paused = false;
         coordi_sim_servers_die(loop);
         coordi_sim_requests_die(loop);
+        coordi_sim_records_die(loop);
     }
     (void)pthread_mutex_unlock(&sim->lock);
 }
@@ -391,5 +400,9 @@ const coordi_env coordi_env_sim = {
     .process_destroy = coordi_sim_process_destroy,
     .file_read = coordi_sim_file_read,
     .file_replace = coordi_sim_file_replace,
+    .records_open = coordi_sim_records_open,
+    .records_read = coordi_sim_records_read,
+    .records_write = coordi_sim_records_write,
+    .records_close = coordi_sim_records_close,
     .environment = coordi_sim_environment,
 };
