@@ -543,10 +543,10 @@ coord_status comm_coordinator_status(CommCoordinator *c, char **ret, coord_error
 
 uint16_t comm_coordinator_port(const CommCoordinator *c)
 {
-    return (uint16_t)atomic_load(&c->port);
+    return c == NULL ? 0 : (uint16_t)atomic_load(&c->port);
 }
 
 const char *comm_coordinator_host(const CommCoordinator *c)
 {
-    return c->config.host;
+    return c == NULL ? NULL : c->config.host;
 }

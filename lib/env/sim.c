@@ -405,6 +405,9 @@ coord_status coord_sim_run_until_idle(coord_sim *sim, int64_t limit_ms, coord_er
 
 int64_t coord_sim_now_ms(const coord_sim *sim)
 {
+    if (sim == NULL) {
+        return 0;
+    }
     coord_sim *s = (coord_sim *)sim; /* the lock is all that changes */
     (void)pthread_mutex_lock(&s->lock);
     int64_t now = s->now_ms;
@@ -414,6 +417,9 @@ int64_t coord_sim_now_ms(const coord_sim *sim)
 
 void coord_sim_set_wall_ms(coord_sim *sim, int64_t wall_ms)
 {
+    if (sim == NULL) {
+        return;
+    }
     (void)pthread_mutex_lock(&sim->lock);
     sim->wall_ahead_ms = wall_ms - sim->now_ms;
     (void)pthread_mutex_unlock(&sim->lock);
@@ -421,6 +427,9 @@ void coord_sim_set_wall_ms(coord_sim *sim, int64_t wall_ms)
 
 uint64_t coord_sim_trace_hash(const coord_sim *sim)
 {
+    if (sim == NULL) {
+        return 0;
+    }
     coord_sim *s = (coord_sim *)sim;
     (void)pthread_mutex_lock(&s->lock);
     uint64_t hash = s->hash;

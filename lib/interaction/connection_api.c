@@ -180,7 +180,7 @@ bool coord_connection_is_connected(const coord_connection *connection)
 
 const char *coord_connection_id(const coord_connection *connection)
 {
-    return connection->id;
+    return connection == NULL ? NULL : connection->id;
 }
 
 /* ---- tasks ---- */

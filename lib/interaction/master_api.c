@@ -85,12 +85,12 @@ coord_status coord_master_create(const coord_master_options *options, coord_mast
 
 uint16_t coord_master_port(const coord_master *master)
 {
-    return master->port;
+    return master == NULL ? 0 : master->port;
 }
 
 const char *coord_master_host(const coord_master *master)
 {
-    return master->host;
+    return master == NULL ? NULL : master->host;
 }
 
 /* ---- ping ---- */

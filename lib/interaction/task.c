@@ -53,7 +53,9 @@ coord_status coordi_task_create(coord_connection *connection, coord_text data,
 
 coord_task *coord_task_ref(coord_task *task)
 {
-    atomic_fetch_add(&task->refs, 1);
+    if (task != NULL) {
+        atomic_fetch_add(&task->refs, 1);
+    }
     return task;
 }
 
@@ -216,6 +218,7 @@ static void on_timeout(coordi_timer *timer)
                       atomic_load(&task->status) == COORD_TASK_STARTED ? "no result"
                                                                        : "not accepted",
                       (long long)task->timeout_ms);
+    (void)coordi_connection_doubt(task->connection, why.cause, sizeof why.cause);
     coordi_task_fail(task, &why);
 }
 
