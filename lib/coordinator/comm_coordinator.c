@@ -146,7 +146,7 @@ static void run_destroy(coordi_job *job)
 
 void comm_coordinator_destroy(CommCoordinator *c)
 {
-    if (c == NULL || coordi_check_fork(c->loop, "coordinator", NULL) != COORD_OK) {
+    if (c == NULL || coordi_stays_behind(c->loop, &c->destroy_job.link)) {
         return;
     }
     coord_loop *loop = c->loop;

@@ -213,7 +213,7 @@ static void run_destroy(coordi_job *job)
 void coord_connection_destroy(coord_connection *connection)
 {
     if (connection == NULL ||
-        coordi_check_fork(connection->master->loop, "connection", NULL) != COORD_OK) {
+        coordi_stays_behind(connection->master->loop, &connection->destroy_job.link)) {
         return;
     }
     connection->destroy_job.run = run_destroy;

@@ -312,7 +312,7 @@ static void run_destroy(coordi_job *job)
 
 void coord_master_destroy(coord_master *master)
 {
-    if (master == NULL || coordi_check_fork(master->loop, "master", NULL) != COORD_OK) {
+    if (master == NULL || coordi_stays_behind(master->loop, &master->destroy_job.link)) {
         return;
     }
     coord_loop *loop = master->loop;

@@ -336,7 +336,7 @@ void coord_slave_destroy(coord_slave *slave)
 void coordi_slave_destroy_with(coord_slave *slave, void (*release)(void *user),
                                void *user)
 {
-    if (slave == NULL || coordi_check_fork(slave->loop, "slave", NULL) != COORD_OK) {
+    if (slave == NULL || coordi_stays_behind(slave->loop, &slave->destroy_job.link)) {
         return;
     }
     coord_loop *loop = slave->loop;

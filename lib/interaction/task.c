@@ -64,7 +64,9 @@ void coord_task_unref(coord_task *task)
     if (task == NULL || atomic_fetch_sub(&task->refs, 1) != 1) {
         return;
     }
-    coordi_connection_unref(task->connection);
+    if (coordi_check_fork(loop_of(task), "task", NULL) == COORD_OK) {
+        coordi_connection_unref(task->connection);
+    } /* else it stays as it is; but of the task nobody else knows any more */
     coordi_free(task->data);
     coordi_free(task->result);
     coordi_free(task);
