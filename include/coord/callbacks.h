@@ -48,6 +48,13 @@ typedef void comm_coordinator_member_fn(CommCoordinator *c, void *user);
 /** The worker has accepted the task. */
 typedef void comm_coordinator_start_fn(CommCoordinator *c, const char *task_id,
                                        const char *worker_id, void *user);
+/**
+ * The ledger has brought a task of an earlier life back, before anything else is said of
+ * it. The last result that was delivered then may be delivered once more:
+ * comm_coordinator_get_delivery() tells. `task` is what was sent.
+ */
+typedef void comm_coordinator_resume_fn(CommCoordinator *c, const char *task_id,
+                                        coord_text task, void *user);
 /** A new attempt begins on another worker, because of `cause`. */
 typedef void comm_coordinator_restart_fn(CommCoordinator *c, const char *task_id,
                                          uint32_t attempt, const coord_error *cause,
@@ -75,6 +82,7 @@ typedef struct comm_coordinator_callbacks {
     comm_coordinator_member_fn *deal_with_decrease_collector; /**< optional */
     comm_coordinator_start_fn *deal_with_task_start;          /**< optional */
     comm_coordinator_restart_fn *deal_with_task_restart;      /**< optional */
+    comm_coordinator_resume_fn *deal_with_task_resume;        /**< optional */
     comm_coordinator_fail_fn *deal_with_task_fail;            /**< required */
     void *user; /**< passed to all of them */
 } comm_coordinator_callbacks;

@@ -88,6 +88,16 @@ COORD_API COORD_MUST_USE coord_status
 coord_resource_manager_assign(coord_resource_manager *manager, coord_role role,
                               coord_text task, const char **id, coord_text *resource);
 
+/**
+ * The worker is there, has `resource` (JSON, copied), and works already: it is known as
+ * assigned.
+ *
+ * @thread one
+ */
+COORD_API COORD_MUST_USE coord_status
+coord_resource_manager_take(coord_resource_manager *manager, coord_role role,
+                            const char *id, coord_text resource, coord_error *err);
+
 /** Forgets a worker, free or assigned; false if it is unknown. @thread one */
 COORD_API bool coord_resource_manager_delete(coord_resource_manager *manager,
                                              coord_role role, const char *id);

@@ -122,6 +122,36 @@ static void run_restart(coordi_job *job)
     coordi_post(run->c->loop, &run->restart_job);
 }
 
+static void resume_returned(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, restart_job);
+    if (run->state == COORDI_STATE_RESUMING) {
+        coordi_run_after_resume(run);
+    }
+    coordi_run_unref(run);
+}
+
+static void run_resume(coordi_job *job)
+{
+    coordi_run *run = COORDI_ITEM(job, coordi_run, restart_job);
+    const comm_coordinator_callbacks *cb = &run->c->callbacks;
+    coordi_frame frame;
+    if (cb->deal_with_task_resume != NULL && enter(run, run->sequence, &frame)) {
+        cb->deal_with_task_resume(run->c, run->id, (coord_text){run->task, run->task_len},
+                                  cb->user);
+        leave(&frame);
+    }
+    run->restart_job.run = resume_returned;
+    coordi_post(run->c->loop, &run->restart_job);
+}
+
+void coordi_run_call_resume(coordi_run *run)
+{
+    run->restart_job.run = run_resume;
+    run->refs++;
+    coordi_lane_run(lane_of(run), &run->restart_job);
+}
+
 /* Also without a function to call: what the lane still holds of the attempt before comes
  * back first, and so never meets the new one. */
 void coordi_run_call_restart(coordi_run *run)
@@ -157,8 +187,9 @@ static void run_end(coordi_job *job)
 {
     coordi_run *run = COORDI_ITEM(job, coordi_run, end_job);
     coordi_frame frame;
-    if (enter(run, run->sequence, &frame)) {
+    if (run->state != COORDI_STATE_SHELVING && enter(run, run->sequence, &frame)) {
         tell_end(run);
+        run->told = true;
         leave(&frame);
     }
     run->end_job.run = end_returned;

@@ -37,6 +37,7 @@ void coordi_coordinator_unref(CommCoordinator *c)
     if (atomic_fetch_sub(&c->refs, 1) != 1) {
         return;
     }
+    coordi_ledger_close(c->opened_ledger);
     coordi_map_done(&c->runs);
     coordi_config_done(&c->config);
     coordi_loop_unref(c->loop);
@@ -49,6 +50,7 @@ static void init_fields(CommCoordinator *c, coord_loop *loop)
     atomic_init(&c->port, 0);
     atomic_init(&c->dead, false);
     atomic_init(&c->tasks, 0);
+    atomic_flag_clear(&c->begun);
     c->loop = loop;
     for (int role = 0; role < COORDI_ROLES; role++) {
         coordi_list_init(&c->queues[role]);
@@ -207,8 +209,10 @@ static void run_start(coordi_op *op)
 {
     CommCoordinator *c = op->object;
     coord_error err;
+    coordi_ledger *ledger = c->opened_ledger;
+    c->opened_ledger = NULL;
     coordi_list_append(&c->await_start, &op->link);
-    coord_status rc = coordi_coordinator_begin(c, &err);
+    coord_status rc = coordi_coordinator_begin(c, ledger, &err);
     if (rc != COORD_OK) {
         coordi_list_remove(&op->link);
         coordi_op_finish(op, rc, &err);
@@ -217,12 +221,36 @@ static void run_start(coordi_op *op)
     }
 }
 
+/* On the caller's thread: it may take a while, and the loop may have others to serve. */
+static coord_status open_ledger(CommCoordinator *c, coord_error *err)
+{
+    if (c->config.ledger[0] == '\0') {
+        return COORD_OK;
+    }
+    if (atomic_flag_test_and_set(&c->begun)) {
+        return coordi_fail(err, COORD_ERR_STATE, "start: started or closed already");
+    }
+    coord_status rc =
+        coordi_ledger_open(c->loop, &c->config, &c->log, &c->opened_ledger, err);
+    if (rc != COORD_OK) {
+        atomic_flag_clear(&c->begun);
+    }
+    return rc;
+}
+
 coord_status comm_coordinator_start(CommCoordinator *c, coord_error *err)
 {
     coord_status rc;
     coordi_op *op = make_op(c, sizeof *op, run_start, true, c, "start", err, &rc);
-    return op == NULL ? rc
-                      : finish_call(op, c->config.max_retry_ms + GRACE_MS, "start", err);
+    if (op == NULL) {
+        return rc;
+    }
+    rc = open_ledger(c, err);
+    if (rc != COORD_OK) {
+        coordi_op_discard(op);
+        return rc;
+    }
+    return finish_call(op, c->config.max_retry_ms + GRACE_MS, "start", err);
 }
 
 static void run_close(coordi_op *op)
@@ -241,8 +269,8 @@ coord_status comm_coordinator_close(CommCoordinator *c, coord_error *err)
 
 /* ---- tasks ---- */
 
-static coord_status check_callbacks(const CommCoordinator *c, coord_role role,
-                                    coord_error *err)
+coord_status coordi_coordinator_check_callbacks(const CommCoordinator *c, coord_role role,
+                                                coord_error *err)
 {
     const comm_coordinator_callbacks *cb = &c->callbacks;
     const struct {
@@ -277,16 +305,16 @@ static void run_send(coordi_op *op)
     coordi_send_op *send = (coordi_send_op *)op;
     CommCoordinator *c = op->object;
     coord_error err;
-    coord_status rc = check_callbacks(c, send->kind->role, &err);
+    coord_status rc = coordi_coordinator_check_callbacks(c, send->kind->role, &err);
     if (rc == COORD_OK && c->phase != COORDI_PHASE_RUNNING) {
         rc = coordi_fail(&err, COORD_ERR_STATE, "send: the coordinator is %s",
                          c->phase < COORDI_PHASE_RUNNING ? "not started" : "closed");
     }
     if (rc == COORD_OK) {
-        rc = coordi_run_create(c, send->kind, send->task, send->post ? NULL : send, &err);
+        rc = coordi_run_create(c, send->kind, send->task, send, &err);
     }
-    if (rc != COORD_OK || send->post) {
-        coordi_op_finish(op, rc, rc == COORD_OK ? NULL : &err);
+    if (rc != COORD_OK) {
+        coordi_op_finish(op, rc, &err);
     }
 }
 

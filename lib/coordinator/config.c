@@ -17,11 +17,12 @@ typedef enum kind {
     WORD,    /* one of the words in `words` */
     INTEGER, /* int64_t at `at` */
     INTEGER_OR_NULL,
-    SECONDS,  /* a number; int64_t milliseconds at `at` */
-    SWITCH,   /* bool at `at` */
-    WORKERS,  /* map of [id, host, port]; the role is in `low` */
-    EXECUTOR, /* "per_task", "inline" or {"pool": n} */
-    FUTURE    /* must be null: its feature is not built yet */
+    SECONDS,      /* a number; int64_t milliseconds at `at` */
+    SWITCH,       /* bool at `at` */
+    PATH_OR_NULL, /* `size` bytes at `at`; "" is null */
+    WORKERS,      /* map of [id, host, port]; the role is in `low` */
+    EXECUTOR,     /* "per_task", "inline" or {"pool": n} */
+    FUTURE        /* must be null: its feature is not built yet */
 } kind;
 
 typedef struct key {
@@ -91,9 +92,12 @@ static const key KEYS[] = {
      "longest close of the coordinator"},
     {"max_reassign", "3", INTEGER, 0, 1000, AT(max_reassign), 0, NULL,
      "how often a task of a lost worker is started anew"},
-    {"ledger", "null", FUTURE, 0, 0, 0, 0, NULL, "file that remembers tasks"},
+    {"ledger", "null", PATH_OR_NULL, 0, 0, TEXT_AT(ledger), NULL,
+     "file that remembers tasks, for a restart after a crash"},
     {"ledger_sync", "\"normal\"", WORD, 0, 0, TEXT_AT(ledger_sync), "normal full",
-     "what the ledger survives"},
+     "what the ledger survives: normal, the process; full, a power loss too"},
+    {"ledger_keep", "10000", INTEGER, 0, 1000000000, AT(ledger_keep), 0, NULL,
+     "ended tasks that stay in the ledger"},
     {"secret", "null", FUTURE, 0, 0, 0, 0, NULL, "key that peers must have, too"},
     {"tls", "null", FUTURE, 0, 0, 0, 0, NULL, "encryption"},
     {"insecure", "false", SWITCH, 0, 0, AT(insecure), 0, NULL,
@@ -402,6 +406,13 @@ static coord_status read_key(const key *k, coord_text value, coordi_config *conf
                                    (int64_t *)(void *)at, err);
     case SECONDS:
         return read_seconds(k, value, (int64_t *)(void *)at, err);
+    case PATH_OR_NULL:
+        at[0] = '\0';
+        return null || (coordi_json_string(value, at, k->size) == COORD_OK && *at != '\0')
+                   ? COORD_OK
+                   : wrong(err, k->name,
+                           "must be the path of a file, of 1 to 1023 bytes, or null",
+                           value);
     case SWITCH:
         return coordi_json_bool(value, (bool *)(void *)at)
                    ? COORD_OK

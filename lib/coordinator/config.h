@@ -44,7 +44,9 @@ typedef struct coordi_config {
     int64_t task_timeout_ms[2]; /* by role; 0: none */
     int64_t close_timeout_ms;
     int64_t max_reassign;
+    char ledger[1024]; /* "": none */
     char ledger_sync[16];
+    int64_t ledger_keep;
     int64_t max_body_bytes;
     int64_t max_inflight_bytes;
 } coordi_config;

@@ -15,6 +15,7 @@
 #include "codec/out.h"
 #include "coord/comm_coordinator.h"
 #include "coordinator/config.h"
+#include "coordinator/ledger.h"
 #include "env/lane.h"
 #include "env/op.h"
 #include "interaction/master.h"
@@ -62,6 +63,11 @@ struct CommCoordinator {
     coordi_executor *executor;
     coordi_lane *lane; /* for runs that have none (any more) */
     coord_resource_manager *resources;
+    coordi_ledger *ledger;            /* NULL: none */
+    coordi_ledger *opened_ledger;     /* start() has opened it, and brings it along */
+    atomic_flag begun;                /* start() was called, and has not failed */
+    coordi_ticket_key key;            /* of its requests' ids */
+    uint64_t last_number;             /* of a task */
     coordi_map members[COORDI_ROLES]; /* by id */
     coordi_map runs;                  /* by task id; queued ones, too */
     coordi_link queues[COORDI_ROLES]; /* runs that wait for a worker, oldest first */
@@ -69,6 +75,7 @@ struct CommCoordinator {
     coordi_counters counters;
 
     coordi_timer start_deadline;
+    coord_error start_failure; /* it has failed, and callbacks are waited for */
     coordi_timer close_deadline;
     coordi_link await_start; /* ops */
     coordi_link await_empty;
@@ -80,7 +87,9 @@ CommCoordinator *coordi_coordinator_ref(CommCoordinator *c);
 void coordi_coordinator_unref(CommCoordinator *c);
 
 /* lifecycle.c */
-coord_status coordi_coordinator_begin(CommCoordinator *c, coord_error *err);
+/* Takes the ledger over; NULL: none. */
+coord_status coordi_coordinator_begin(CommCoordinator *c, coordi_ledger *ledger,
+                                      coord_error *err);
 void coordi_coordinator_begin_close(CommCoordinator *c);
 void coordi_coordinator_tear_down(CommCoordinator *c);
 /* A member has become ready, or a run or member has gone: is anybody waiting for that? */
@@ -91,6 +100,13 @@ size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role)
 void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role);
 /* Gives free workers to the runs that wait longest. */
 void coordi_coordinator_pump(CommCoordinator *c, coord_role role);
+
+/* Which callback for this role's tasks is missing? COORD_ERR_ARG names it. */
+coord_status coordi_coordinator_check_callbacks(const CommCoordinator *c, coord_role role,
+                                                coord_error *err);
+
+/* restore.c: takes up what the ledger remembers, before the first worker is connected. */
+coord_status coordi_coordinator_restore(CommCoordinator *c, coord_error *err);
 
 /* status.c: yours (coordi_free); NULL: no memory. */
 char *coordi_coordinator_status(CommCoordinator *c);
@@ -116,6 +132,7 @@ struct coordi_member {
     coord_task *task;             /* its own request (resource, close); NULL: none */
     coordi_run *run;              /* works for it, or waits for its release; NULL: none */
     char *resource;               /* what it said last that it has; JSON, owned */
+    bool parted;                  /* disconnected: its slave knows */
     bool leaving;                 /* to be disconnected as soon as it is idle */
     coordi_timer retry;
     int64_t pause_ms; /* before the next attempt; grows */
@@ -128,6 +145,12 @@ coord_status coordi_member_add(CommCoordinator *c, const coordi_config_worker *w
                                coord_error *err);
 void coordi_member_free(coordi_member *m);
 void coordi_member_connect(coordi_member *m);
+/* What its connections are called in the master's tables. */
+void coordi_member_print_key(const coordi_member *m, char key[COORDI_KEY_SIZE]);
+/* Goes on with a connection of an earlier life, where it works for `run` (NULL: it was
+ * free). False: it can't be taken up, and is connected anew. */
+bool coordi_member_adopt(coordi_member *m, const coordi_ledger_worker *past,
+                         coordi_run *run, const char *resource);
 /* Its run is over. Released: back to the pool with fresh resources, then the run gets
  * COORDI_EVENT_RELEASED. Recovered: the same after a request of the name `close_name`
  * (NULL: none), and the run, which has let go of it, is not told. `busy`: it still works.
@@ -144,8 +167,10 @@ bool coordi_member_is_ready(const coordi_member *m);
 /* ---- runs ---- */
 
 typedef enum coordi_state {
-    COORDI_STATE_NONE, /* in a table: this event means nothing in this state */
+    COORDI_STATE_NONE,      /* in a table: this event means nothing in this state */
+    COORDI_STATE_RECORDING, /* the ledger writes down that it is accepted */
     COORDI_STATE_QUEUED,
+    COORDI_STATE_ASSIGNING,  /* the ledger writes down who gets it */
     COORDI_STATE_STARTING,   /* request: start */
     COORDI_STATE_ASKING,     /* request: data, or get_data */
     COORDI_STATE_PAUSING,    /* after a failed request */
@@ -159,6 +184,10 @@ typedef enum coordi_state {
     COORDI_STATE_RESTARTING, /* callback: task_restart, before another attempt */
     COORDI_STATE_FINISHING,  /* callback: finish_task */
     COORDI_STATE_FAILING,    /* callback: task_fail */
+    COORDI_STATE_SETTLING,   /* the ledger writes down how it ended */
+    COORDI_STATE_RESUMING,   /* callback: task_resume, after a restart */
+    COORDI_STATE_AWAITING,   /* the request that a worker had before the restart */
+    COORDI_STATE_SHELVING,   /* lets go of all but its place in the ledger */
     COORDI_STATE_ENDED,
     COORDI_STATE_COUNT
 } coordi_state;
@@ -179,10 +208,17 @@ typedef enum coordi_event_kind {
     COORDI_EVENT_YES,    /* the callback has returned */
     COORDI_EVENT_NO,
     COORDI_EVENT_AGAIN,
-    COORDI_EVENT_DUE,      /* the pause is over */
-    COORDI_EVENT_RELEASED, /* the worker is in the pool again, or given up */
-    COORDI_EVENT_WARNED,   /* task_restart has returned */
-    COORDI_EVENT_TOLD,     /* the last callback has returned */
+    COORDI_EVENT_DUE,           /* the pause is over */
+    COORDI_EVENT_RELEASED,      /* the worker is in the pool again, or given up */
+    COORDI_EVENT_WARNED,        /* task_restart has returned */
+    COORDI_EVENT_TOLD,          /* the last callback has returned */
+    COORDI_EVENT_RECORDED,      /* the ledger has it, or there is none */
+    COORDI_EVENT_RESUMED,       /* task_resume has returned */
+    COORDI_EVENT_CLAIMED_START, /* the result of such a request is there: of a start */
+    COORDI_EVENT_CLAIMED_ASK,   /* ... data, get_data */
+    COORDI_EVENT_CLAIMED_LEARN, /* ... learn */
+    COORDI_EVENT_CLAIMED_CLOSE, /* ... close */
+    COORDI_EVENT_SHELVE,        /* the coordinator closes, and will take it up again */
     COORDI_EVENT_COUNT
 } coordi_event_kind;
 
@@ -212,7 +248,9 @@ struct coordi_run {
     char *id;   /* owned */
     char *task; /* the host's text; owned */
     size_t task_len;
+    uint64_t number; /* counts all tasks; in the ids of its requests, and in the ledger */
     uint32_t attempt;
+    uint32_t losses;         /* attempts that were lost; a restart of ours is none */
     uint64_t sequence;       /* of the request under way, or the last */
     uint64_t start_sequence; /* ... of the start, for its callback */
     coordi_link queue;
@@ -228,15 +266,29 @@ struct coordi_run {
     coord_error moved_why; /* why the last attempt ended; read on the lane */
     char past[256]; /* what became of the attempts before, for the cause at the end */
 
+    size_t writes;      /* to the ledger, on their way */
+    bool restored;      /* from the ledger, after a restart */
+    bool counted;       /* in c->queued */
+    coord_task *parked; /* the request that was under way before the restart, once its
+                         * result has come; not yet needed */
+    coordi_ticket parked_ticket;
+    char *kept; /* the last result in the ledger; owned */
+    size_t kept_len;
+    coordi_ticket_kind kept_request;
+    bool kept_completed;
+
+    coordi_op *post;      /* whoever waits in post_* for the ledger */
     coordi_send_op *send; /* whoever waits in send_*; NULL: nobody, or told */
     bool accepted;        /* by the worker */
     bool close_sent;
+    bool failed;
+    bool told;             /* the host, or who sent it, knows of its end */
     coordi_link await_end; /* ops */
 
     coordi_lane *lane;
     coordi_job start_job; /* callback jobs: on the lane, then back on the loop */
     coordi_job job;
-    coordi_job restart_job;
+    coordi_job restart_job; /* and of task_resume */
     coordi_job end_job;
     coordi_event_kind (*call)(coordi_run *run); /* what `job` does on the lane */
     coordi_event_kind returned;
@@ -278,7 +330,37 @@ void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error
 void coordi_run_lose(coordi_run *run, coordi_event_kind event, const coord_error *why);
 void coordi_run_unref(coordi_run *run);
 
+/* A wire request of this run has ended, in this life or before. */
+void coordi_run_completed(coordi_run *run, coord_text result);
+void coordi_run_request_failed(coordi_run *run, const coord_error *why);
+void coordi_run_listen(coordi_run *run, coord_task *request, uint64_t sequence);
+/* What it asks for now, as a request's id. */
+void coordi_run_print_ticket(const coordi_run *run, char id[COORDI_UUID_SIZE]);
+/* All of it but what makes it wait; NULL: *status and *err say why. */
+coordi_run *coordi_run_allocate(CommCoordinator *c, const coordi_run_kind *kind,
+                                coord_text task, coord_status *status, coord_error *err);
+void coordi_run_leave_queue(coordi_run *run);
+
+/* restore.c */
+void coordi_run_after_resume(coordi_run *run);
+void coordi_run_await_due(coordi_run *run);
+bool coordi_run_take_parked(coordi_run *run, const char *id);
+void coordi_run_drop_parked(coordi_run *run);
+void coordi_run_await(coordi_run *run);
+void coordi_run_claimed(coordi_run *run);
+coord_task *coordi_claim(coord_connection *from, const char *id, void *arg);
+
+/* record.c: what the ledger is told of a run. */
+void coordi_run_record_acceptance(coordi_run *run);
+void coordi_run_record_attempt(coordi_run *run);
+void coordi_run_record_move(const coordi_run *run);
+void coordi_run_record_end(coordi_run *run);
+bool coordi_keep(coordi_held *held, void *arg);
+
 /* Actions that both kinds use. */
+void coordi_run_refuse(coordi_run *run);
+void coordi_run_queue(coordi_run *run);
+void coordi_run_shelve(coordi_run *run);
 void coordi_run_send_start(coordi_run *run);
 void coordi_run_started(coordi_run *run);
 void coordi_run_send_ask(coordi_run *run);
@@ -299,6 +381,7 @@ bool coordi_run_read_text(coord_text from, const char *key, char **to);
 void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run));
 void coordi_run_call_started(coordi_run *run);
 void coordi_run_call_restart(coordi_run *run);
+void coordi_run_call_resume(coordi_run *run);
 void coordi_run_call_end(coordi_run *run);
 
 #endif

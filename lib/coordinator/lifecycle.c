@@ -38,6 +38,9 @@ static void release_everything(CommCoordinator *c)
     coord_resource_manager_destroy(c->resources);
     c->resources = NULL;
     atomic_store(&c->port, 0);
+    coordi_ledger_close(c->ledger);
+    c->ledger = NULL;
+    atomic_flag_clear(&c->begun);
 }
 
 static coord_status make_master(CommCoordinator *c, coord_error *err)
@@ -61,10 +64,20 @@ static coord_status make_master(CommCoordinator *c, coord_error *err)
     options.log = c->log.sink;
     options.log_level = c->log.level;
     options.user = c->log.user;
-    coord_status rc = coordi_master_create(c->loop, &options, &c->master, err);
+    coord_status rc = COORD_ERR_IO;
+    uint16_t old_port = c->ledger == NULL ? 0 : coordi_ledger_get_past(c->ledger)->port;
+    if (options.port == 0 && old_port != 0) { /* where its workers still look for it */
+        options.port = old_port;
+        rc = coordi_master_create(c->loop, &options, &c->master, err);
+        options.port = 0;
+    }
+    if (rc == COORD_ERR_IO) {
+        rc = coordi_master_create(c->loop, &options, &c->master, err);
+    }
     if (rc == COORD_OK) {
         atomic_store(&c->port, c->master->port);
         c->master->strays_until_ms = coordi_now(c->loop) + STRAYS_MS;
+        c->master->keeper = (coordi_keeper){coordi_claim, coordi_keep, c};
     }
     return rc;
 }
@@ -73,6 +86,7 @@ static coord_status make_parts(CommCoordinator *c, coord_error *err)
 {
     uint64_t seed;
     c->loop->env->random(c->loop, &seed, sizeof seed);
+    c->loop->env->random(c->loop, c->key.bytes, sizeof c->key.bytes);
     coord_status rc = coord_resource_manager_create(&c->policy, seed, &c->resources, err);
     if (rc == COORD_OK) {
         rc =
@@ -138,6 +152,35 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
     }
 }
 
+static void shelve_runs(CommCoordinator *c)
+{
+    size_t at = 0;
+    for (coordi_run *run = coordi_map_next(&c->runs, &at); run != NULL;
+         run = coordi_map_next(&c->runs, &at)) {
+        coordi_run_dispatch(run, COORDI_EVENT_SHELVE);
+    }
+}
+
+/* From a timer, for all is released, and others may stand on the stack. */
+static void on_start_failed(coordi_timer *timer)
+{
+    CommCoordinator *c = COORDI_ITEM(timer, CommCoordinator, start_deadline);
+    coord_error err = c->start_failure;
+    c->start_failure.status = COORD_OK;
+    release_everything(c);
+    c->phase = COORDI_PHASE_CREATED;
+    coordi_op_finish_all(&c->await_start, err.status, &err);
+}
+
+/* Once the callbacks of what the ledger brought back have returned. */
+static void check_failed_start(CommCoordinator *c)
+{
+    if (c->runs.count == 0) {
+        c->start_deadline.fire = on_start_failed;
+        coordi_timer_in(c->loop, &c->start_deadline, 0);
+    }
+}
+
 static void finish_start(CommCoordinator *c, coord_status status)
 {
     coord_error err = {0};
@@ -150,19 +193,28 @@ static void finish_start(CommCoordinator *c, coord_status status)
         coordi_free(text);
     }
     coordi_buf_done(&missing);
-    if (status == COORD_OK) {
-        c->phase = COORDI_PHASE_RUNNING;
-        COORDI_LOG(&c->log, COORD_LOG_INFO, "started port=%u missing=\"%s\"",
-                   atomic_load(&c->port), err.text);
-    } else {
-        release_everything(c);
-        c->phase = COORDI_PHASE_CREATED;
+    if (status != COORD_OK) {
+        c->start_failure = err;
+        c->start_failure.status = status;
+        shelve_runs(c);
+        check_failed_start(c);
+        return;
     }
+    c->phase = COORDI_PHASE_RUNNING;
+    COORDI_LOG(&c->log, COORD_LOG_INFO, "started port=%u missing=\"%s\"",
+               atomic_load(&c->port), err.text);
     coordi_op_finish_all(&c->await_start, status, err.text[0] == '\0' ? NULL : &err);
+    for (int role = 0; role < COORDI_ROLES; role++) { /* for what the ledger brought */
+        coordi_coordinator_pump(c, (coord_role)role);
+    }
 }
 
 static void check_start(CommCoordinator *c)
 {
+    if (c->start_failure.status != COORD_OK) {
+        check_failed_start(c);
+        return;
+    }
     for (int role = 0; role < COORDI_ROLES; role++) {
         if (coordi_coordinator_count_ready(c, (coord_role)role) <
             (size_t)c->config.min_workers[role]) {
@@ -185,12 +237,37 @@ static void on_start_deadline(coordi_timer *timer)
     finish_start(c, COORD_OK);
 }
 
-coord_status coordi_coordinator_begin(CommCoordinator *c, coord_error *err)
+static void connect_members(CommCoordinator *c)
+{
+    for (int role = 0; role < COORDI_ROLES; role++) {
+        size_t at = 0;
+        for (coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
+             m = coordi_map_next(&c->members[role], &at)) {
+            if (m->state == COORDI_MEMBER_AWAY && !coordi_timer_is_set(&m->retry)) {
+                coordi_member_connect(m);
+            }
+        }
+    }
+}
+
+static void on_ledger_idle(void *arg)
+{
+    coordi_coordinator_check(arg);
+}
+
+coord_status coordi_coordinator_begin(CommCoordinator *c, coordi_ledger *ledger,
+                                      coord_error *err)
 {
     if (c->phase != COORDI_PHASE_CREATED) {
+        coordi_ledger_close(ledger);
         return coordi_fail(err, COORD_ERR_STATE, "start: started or closed already");
     }
+    c->ledger = ledger;
     coord_status rc = make_parts(c, err);
+    if (rc == COORD_OK && ledger != NULL) {
+        coordi_ledger_on_idle(ledger, on_ledger_idle, c);
+        rc = coordi_coordinator_restore(c, err);
+    }
     if (rc != COORD_OK) {
         release_everything(c);
         return rc;
@@ -198,13 +275,7 @@ coord_status coordi_coordinator_begin(CommCoordinator *c, coord_error *err)
     c->phase = COORDI_PHASE_STARTING;
     c->start_deadline.fire = on_start_deadline;
     coordi_timer_in(c->loop, &c->start_deadline, c->config.max_retry_ms);
-    for (int role = 0; role < COORDI_ROLES; role++) {
-        size_t at = 0;
-        for (coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
-             m = coordi_map_next(&c->members[role], &at)) {
-            coordi_member_connect(m);
-        }
-    }
+    connect_members(c);
     return COORD_OK;
 }
 
@@ -219,7 +290,7 @@ void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role)
     while (link != &c->queues[role]) {
         coordi_run *run = COORDI_ITEM(link, coordi_run, queue);
         link = link->next;
-        if (run->attempt > 1) {
+        if (run->losses > 0) {
             coord_error why = run->moved_why;
             coordi_run_stop(run, COORDI_EVENT_LOST, &why);
         }
@@ -291,7 +362,8 @@ static void on_all_gone(coordi_timer *timer)
 
 static void check_close(CommCoordinator *c)
 {
-    if (c->runs.count == 0 && count_members(c) == 0) {
+    bool written = c->ledger == NULL || coordi_ledger_is_idle(c->ledger);
+    if (c->runs.count == 0 && count_members(c) == 0 && written) {
         c->close_deadline.fire = on_all_gone;
         coordi_timer_in(c->loop, &c->close_deadline, 0);
     }
@@ -317,7 +389,11 @@ static void stop_runs(CommCoordinator *c)
     (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator was closed");
     for (coordi_run *run = coordi_map_next(&c->runs, &at); run != NULL;
          run = coordi_map_next(&c->runs, &at)) {
-        coordi_run_stop(run, COORDI_EVENT_STOP, &why);
+        if (c->ledger != NULL && run->send == NULL) {
+            coordi_run_dispatch(run, COORDI_EVENT_SHELVE);
+        } else {
+            coordi_run_stop(run, COORDI_EVENT_STOP, &why);
+        }
     }
 }
 
@@ -327,8 +403,9 @@ static void on_close_deadline(coordi_timer *timer)
 {
     CommCoordinator *c = COORDI_ITEM(timer, CommCoordinator, close_deadline);
     drop_members(c);
-    if (c->runs.count == 0) {
-        check_close(c);
+    if (c->runs.count == 0 && count_members(c) == 0) {
+        c->close_deadline.fire = on_all_gone; /* whatever the ledger still has to write */
+        coordi_timer_in(c->loop, &c->close_deadline, 0);
         return;
     }
     size_t at = 0;
@@ -384,6 +461,8 @@ void coordi_coordinator_tear_down(CommCoordinator *c)
     coordi_op_finish_all(&c->await_start, COORD_ERR_CLOSED, &err);
     c->phase = COORDI_PHASE_CLOSING; /* nobody reconnects */
     stop_runs(c);
+    coordi_ledger_close(c->ledger); /* who is connected stays so in it */
+    c->ledger = NULL;
     drop_members(c);
     release_everything(c);
     c->phase = COORDI_PHASE_CLOSED;

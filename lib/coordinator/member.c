@@ -34,8 +34,8 @@ const char *coordi_member_state_str(coordi_member_state state)
 
 bool coordi_member_is_ready(const coordi_member *m)
 {
-    return m->state == COORDI_MEMBER_FREE || m->state == COORDI_MEMBER_WORKING ||
-           m->state == COORDI_MEMBER_RECOVERING;
+    return m->state == COORDI_MEMBER_FREE || m->state == COORDI_MEMBER_RECOVERING ||
+           (m->state == COORDI_MEMBER_WORKING && !m->connection->unproven);
 }
 
 /* ---- life ---- */
@@ -87,6 +87,20 @@ void coordi_member_free(coordi_member *m)
     coordi_free(m);
 }
 
+/* Tells the ledger that the connection is over; `politely`: its slave knows. */
+static void note_end(const coordi_member *m, bool politely)
+{
+    const coord_connection *connection = m->connection;
+    if (m->c->ledger == NULL || connection == NULL || !connection->was_connected) {
+        return;
+    }
+    if (politely) {
+        coordi_ledger_parted(m->c->ledger, connection->token);
+    } else {
+        coordi_ledger_lost(m->c->ledger, connection->token);
+    }
+}
+
 /* Out of the pool, off the wire; its run, if it has one, hears of it. */
 static void detach(coordi_member *m, const coord_error *why)
 {
@@ -104,6 +118,7 @@ static void detach(coordi_member *m, const coord_error *why)
         }
     }
     forget_task(m);
+    note_end(m, m->state == COORDI_MEMBER_GONE && m->parted);
     forget_connection(m, why);
 }
 
@@ -151,6 +166,40 @@ static void on_lost(coord_connection *connection, const coord_error *why, void *
     go_away(arg, why);
 }
 
+/* Not for an adopted one: the ledger has it already. */
+static void note_connected(const coordi_member *m)
+{
+    const coord_connection *connection = m->connection;
+    coordi_ledger_worker w = {
+        .role = m->worker.role, .port = m->worker.port, .marked = connection->marked};
+    if (m->c->ledger != NULL) {
+        memcpy(w.id, m->worker.id, sizeof w.id);
+        memcpy(w.host, m->worker.host, sizeof w.host);
+        memcpy(w.token, connection->token, sizeof w.token);
+        coordi_ledger_connected(m->c->ledger, &w);
+    }
+}
+
+/* An adopted worker has been heard of. */
+static void on_proven(coord_connection *connection, void *arg)
+{
+    coordi_member *m = arg;
+    coord_error err;
+    (void)connection;
+    if (m->state == COORDI_MEMBER_WORKING) {
+        coord_status rc =
+            coord_resource_manager_take(m->c->resources, m->worker.role, m->worker.id,
+                                        coord_text_of(m->resource), &err);
+        if (rc != COORD_OK) {
+            go_away(m, &err);
+            return;
+        }
+        COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker kept worker=%s role=%s task=%s",
+                   m->worker.id, coord_role_str(m->worker.role), m->run->id);
+    }
+    coordi_coordinator_check(m->c);
+}
+
 static void on_connected(coord_connection *connection, const coord_error *failure,
                          coord_text data, void *arg)
 {
@@ -161,33 +210,76 @@ static void on_connected(coord_connection *connection, const coord_error *failur
         go_away(m, failure);
         return;
     }
+    note_connected(m);
     ask(m);
 }
 
-void coordi_member_connect(coordi_member *m)
+void coordi_member_print_key(const coordi_member *m, char key[COORDI_KEY_SIZE])
+{
+    (void)snprintf(key, COORDI_KEY_SIZE, "%s/%s", coord_role_str(m->worker.role),
+                   m->worker.id);
+}
+
+static coord_status make_connection(coordi_member *m, coord_error *err)
 {
     coord_connection_options options;
-    coord_error err;
     coord_connection_options_init(&options, sizeof options);
     options.id = m->worker.id;
     options.host = m->worker.host;
     options.port = m->worker.port;
-
-    m->state = COORDI_MEMBER_CONNECTING;
     coord_status rc =
-        coordi_connection_create(m->c->master, &options, &m->connection, &err);
+        coordi_connection_create(m->c->master, &options, &m->connection, err);
     if (rc == COORD_OK) {
-        (void)snprintf(m->connection->key, sizeof m->connection->key, "%s/%s",
-                       coord_role_str(m->worker.role), m->worker.id);
+        coordi_member_print_key(m, m->connection->key);
         m->connection->connect_retries = 0; /* our own pauses grow */
         m->connection->on_lost = on_lost;
+        m->connection->on_proven = on_proven;
         m->connection->on_lost_arg = m;
+    }
+    return rc;
+}
+
+void coordi_member_connect(coordi_member *m)
+{
+    coord_error err;
+    m->state = COORDI_MEMBER_CONNECTING;
+    coord_status rc = make_connection(m, &err);
+    if (rc == COORD_OK) {
         rc = coordi_connection_connect(m->connection, (coord_text){NULL, 0}, on_connected,
                                        m, &err);
     }
     if (rc != COORD_OK) {
         go_away(m, &err);
     }
+}
+
+bool coordi_member_adopt(coordi_member *m, const coordi_ledger_worker *past,
+                         coordi_run *run, const char *resource)
+{
+    coord_error err;
+    coord_status rc = make_connection(m, &err);
+    if (rc == COORD_OK) {
+        rc = coordi_connection_adopt(m->connection, past->token, past->marked, &err);
+    }
+    char *copy = rc == COORD_OK ? coordi_strdup(resource) : NULL;
+    if (copy != NULL && run != NULL) {
+        rc = coordi_connection_knock(m->connection, &err);
+    }
+    if (copy == NULL || rc != COORD_OK) {
+        coordi_free(copy);
+        forget_connection(m, &err);
+        return false;
+    }
+    coordi_free(m->resource);
+    m->resource = copy;
+    if (run == NULL) {
+        ask(m);
+    } else {
+        m->state = COORDI_MEMBER_WORKING;
+        m->run = run;
+        run->member = m;
+    }
+    return true;
 }
 
 static void on_retry(coordi_timer *timer)
@@ -342,6 +434,7 @@ static void on_disconnected(coord_connection *connection, const coord_error *fai
     (void)failure;
     (void)data;
     (void)coordi_fail(&why, COORD_ERR_CLOSED, "disconnected");
+    m->parted = true;
     coordi_member_drop(m, &why);
     coordi_coordinator_check(m->c);
 }

@@ -34,6 +34,12 @@ const char *coordi_state_str(coordi_state state)
         [COORDI_STATE_FAILING] = "failing",
         [COORDI_STATE_RESTARTING] = "restarting",
         [COORDI_STATE_ENDED] = "ended",
+        [COORDI_STATE_RECORDING] = "recording",
+        [COORDI_STATE_ASSIGNING] = "assigning",
+        [COORDI_STATE_SETTLING] = "settling",
+        [COORDI_STATE_RESUMING] = "resuming",
+        [COORDI_STATE_AWAITING] = "awaiting",
+        [COORDI_STATE_SHELVING] = "shelving",
     };
     return NAME[state];
 }
@@ -69,9 +75,8 @@ static coord_status check_task(CommCoordinator *c, coord_text task, char **id,
     return *id == NULL ? coordi_fail_nomem(err, "task") : COORD_OK;
 }
 
-/* NULL: *status and *err say why. */
-static coordi_run *allocate(CommCoordinator *c, coord_text task, coord_status *status,
-                            coord_error *err)
+coordi_run *coordi_run_allocate(CommCoordinator *c, const coordi_run_kind *kind,
+                                coord_text task, coord_status *status, coord_error *err)
 {
     coordi_run *run = coordi_zalloc(sizeof *run);
     if (run == NULL) {
@@ -80,6 +85,9 @@ static coordi_run *allocate(CommCoordinator *c, coord_text task, coord_status *s
     }
     run->refs = 1;
     run->c = coordi_coordinator_ref(c);
+    run->kind = kind;
+    run->timer.fire = on_timer;
+    coordi_list_init(&run->await_end);
     *status = check_task(c, task, &run->id, err);
     if (*status == COORD_OK) {
         run->task = coordi_memdup(task.ptr, task.len);
@@ -92,34 +100,39 @@ static coordi_run *allocate(CommCoordinator *c, coord_text task, coord_status *s
         coordi_run_unref(run);
         return NULL;
     }
+    run->since_ms = coordi_now(c->loop);
+    atomic_fetch_add(&c->tasks, 1);
     return run;
 }
 
+static void count_in_queue(coordi_run *run)
+{
+    run->c->queued += !run->counted;
+    run->counted = true;
+}
+
+void coordi_run_leave_queue(coordi_run *run)
+{
+    coordi_list_remove(&run->queue);
+    run->c->queued -= run->counted;
+    run->counted = false;
+}
+
 coord_status coordi_run_create(CommCoordinator *c, const coordi_run_kind *kind,
-                               coord_text task, coordi_send_op *send, coord_error *err)
+                               coord_text task, coordi_send_op *op, coord_error *err)
 {
     coord_status rc;
-    coordi_run *run = allocate(c, task, &rc, err);
+    coordi_run *run = coordi_run_allocate(c, kind, task, &rc, err);
     if (run == NULL) {
         return rc;
     }
-    run->kind = kind;
     run->attempt = 1;
-    run->state = COORDI_STATE_QUEUED;
-    run->since_ms = coordi_now(c->loop);
-    run->send = send;
-    run->timer.fire = on_timer;
-    coordi_list_init(&run->await_end);
-    coordi_list_append(&c->queues[kind->role], &run->queue);
-    c->queued++;
-    c->counters.accepted++;
-    atomic_fetch_add(&c->tasks, 1);
-    if (c->config.queue_timeout_ms > 0) {
-        coordi_timer_in(c->loop, &run->timer, c->config.queue_timeout_ms);
-    }
-    COORDI_LOG(&c->log, COORD_LOG_INFO, "task queued task=%s role=%s", run->id,
-               coord_role_str(kind->role));
-    coordi_coordinator_pump(c, kind->role);
+    run->number = ++c->last_number;
+    run->state = COORDI_STATE_RECORDING;
+    run->send = op->post ? NULL : op;
+    run->post = op->post ? &op->op : NULL;
+    count_in_queue(run);
+    coordi_run_record_acceptance(run);
     return COORD_OK;
 }
 
@@ -128,8 +141,10 @@ void coordi_run_unref(coordi_run *run)
     if (--run->refs > 0) {
         return;
     }
+    coordi_run_drop_parked(run);
     coord_task_unref(run->request);
     coordi_out_done(&run->out);
+    coordi_free(run->kept);
     coordi_free(run->result);
     coordi_free(run->buffer_id);
     coordi_free(run->data_id);
@@ -168,12 +183,17 @@ static bool may_move(const coordi_run *run)
         others--;
     }
     return c->phase == COORDI_PHASE_RUNNING && others > 0 &&
-           run->attempt <= (uint64_t)c->config.max_reassign;
+           run->losses < (uint64_t)c->config.max_reassign;
 }
 
 void coordi_run_lose(coordi_run *run, coordi_event_kind event, const coord_error *why)
 {
-    coordi_run_stop(run, may_move(run) ? COORDI_EVENT_MOVED : event, why);
+    if (run->state == COORDI_STATE_RESUMING) {
+        return; /* it is seen when task_resume returns */
+    }
+    bool moves = may_move(run);
+    run->losses += moves && run->state != COORDI_STATE_AWAITING;
+    coordi_run_stop(run, moves ? COORDI_EVENT_MOVED : event, why);
 }
 
 void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error *why)
@@ -187,6 +207,10 @@ void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error
 static void on_timer(coordi_timer *timer)
 {
     coordi_run *run = COORDI_ITEM(timer, coordi_run, timer);
+    if (run->state == COORDI_STATE_AWAITING) {
+        coordi_run_await_due(run);
+        return;
+    }
     if (run->state != COORDI_STATE_QUEUED) {
         coordi_run_dispatch(run, COORDI_EVENT_DUE);
         return;
@@ -222,29 +246,61 @@ static void broken(coordi_run *run, const coord_error *why)
     coordi_run_stop(run, lost ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN, why);
 }
 
+void coordi_run_print_ticket(const coordi_run *run, char id[COORDI_UUID_SIZE])
+{
+    coordi_ticket ticket = {
+        .task = run->number,
+        .attempt = run->attempt,
+        .sequence = run->sequence + 1,
+        .kind = run->state == COORDI_STATE_STARTING   ? COORDI_TICKET_START
+                : run->state == COORDI_STATE_LEARNING ? COORDI_TICKET_LEARN
+                : run->state == COORDI_STATE_CLOSING  ? COORDI_TICKET_CLOSE
+                                                      : COORDI_TICKET_ASK,
+    };
+    coordi_ticket_print(&run->c->key, &ticket, id);
+}
+
+void coordi_run_listen(coordi_run *run, coord_task *request, uint64_t sequence)
+{
+    coord_task_unref(run->request); /* the last one: nobody reads its result any more */
+    run->request = request;
+    run->info = (coord_text){NULL, 0};
+    run->sequence = sequence;
+    request->listener = on_request;
+    request->listener_arg = run;
+}
+
+static coord_status make_request(coordi_run *run, const char *id, coord_text body,
+                                 int64_t timeout_ms, coord_error *err)
+{
+    coord_task *task = NULL;
+    coord_status rc = coordi_task_create(run->member->connection, body, &task, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    memcpy(task->id, id, sizeof task->id);
+    task->kept = run->c->ledger != NULL;
+    run->c->counters.requests++;
+    coordi_run_listen(run, task, run->sequence + 1);
+    return coordi_task_start(task, timeout_ms, err);
+}
+
 void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout_ms)
 {
+    char id[COORDI_UUID_SIZE];
     coord_error why;
-    coord_task *task = NULL;
     coord_status rc = COORD_ERR_NOMEM;
 
+    coordi_run_print_ticket(run, id);
+    if (coordi_run_take_parked(run, id)) {
+        coordi_free(body);
+        return;
+    }
     if (body == NULL) {
         (void)coordi_fail_nomem(&why, "request");
     } else {
-        rc = coordi_task_create(run->member->connection, (coord_text){body, len}, &task,
-                                &why);
+        rc = make_request(run, id, (coord_text){body, len}, timeout_ms, &why);
         coordi_free(body);
-    }
-    if (rc == COORD_OK) {
-        coord_task_unref(
-            run->request); /* the last one: nobody reads its result any more */
-        run->request = task;
-        run->info = (coord_text){NULL, 0};
-        run->sequence++;
-        run->c->counters.requests++;
-        task->listener = on_request;
-        task->listener_arg = run;
-        rc = coordi_task_start(task, timeout_ms, &why);
     }
     if (rc != COORD_OK) {
         broken(run, &why);
@@ -252,7 +308,7 @@ void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout
 }
 
 /* The request failed. A worker that says so is asked again, for some time. */
-static void request_failed(coordi_run *run, const coord_error *why)
+void coordi_run_request_failed(coordi_run *run, const coord_error *why)
 {
     bool may_pass = why->status == COORD_ERR_TASK || why->status == COORD_ERR_REFUSED ||
                     why->status == COORD_ERR_BUSY || why->status == COORD_ERR_PROTOCOL;
@@ -294,7 +350,7 @@ static void request_failed(coordi_run *run, const coord_error *why)
     }
 }
 
-static void request_completed(coordi_run *run, coord_text result)
+void coordi_run_completed(coordi_run *run, coord_text result)
 {
     coordi_event_kind event;
     switch (run->state) {
@@ -313,7 +369,7 @@ static void request_completed(coordi_run *run, coord_text result)
     }
     if (event == COORDI_EVENT_RETRY) {
         coord_error why = run->why; /* it answered, but without sense */
-        request_failed(run, &why);
+        coordi_run_request_failed(run, &why);
         return;
     }
     if (event == COORDI_EVENT_BROKEN) {
@@ -335,10 +391,10 @@ static void on_request(coord_task *task, void *arg)
         return; /* merely accepted */
     }
     if (coord_task_get_status(task) == COORD_TASK_COMPLETED) {
-        request_completed(run, coord_task_result(task));
+        coordi_run_completed(run, coord_task_result(task));
     } else {
         coord_error why = task->error;
-        request_failed(run, &why);
+        coordi_run_request_failed(run, &why);
     }
 }
 
@@ -395,8 +451,6 @@ void coordi_run_send_start(coordi_run *run)
     size_t len = 0;
 
     coordi_timer_stop(c->loop, &run->timer);
-    coordi_list_remove(&run->queue);
-    c->queued--;
     COORDI_LOG(&c->log, COORD_LOG_INFO, "task assigned task=%s worker=%s attempt=%u",
                run->id, run->worker_id, run->attempt);
     if (run->lane == NULL &&
@@ -485,6 +539,19 @@ static void remember_attempt(coordi_run *run)
                    run->worker_id, run->why.text);
 }
 
+static void begin_anew(coordi_run *run)
+{
+    coordi_run_drop_parked(run);
+    run->attempt++;
+    run->sequence = 0;
+    run->failures = 0;
+    run->accepted = false;
+    run->close_sent = false;
+    run->pause_ms = 0;
+    run->c->counters.moved++;
+    coordi_run_record_move(run);
+}
+
 /* Starts over: what is left of the attempt goes, the host is told, and then the task
  * waits for another worker in front of all others. */
 void coordi_run_move(coordi_run *run)
@@ -497,13 +564,7 @@ void coordi_run_move(coordi_run *run)
     let_go_of_member(run, forget_request(run));
     remember_attempt(run);
     run->moved_why = run->why;
-    run->attempt++;
-    run->sequence = 0;
-    run->failures = 0;
-    run->accepted = false;
-    run->close_sent = false;
-    run->pause_ms = 0;
-    c->counters.moved++;
+    begin_anew(run);
     if (run->send != NULL) { /* no callback has run, so there is none to warn */
         coordi_run_dispatch(run, COORDI_EVENT_WARNED);
     } else {
@@ -511,32 +572,43 @@ void coordi_run_move(coordi_run *run)
     }
 }
 
-void coordi_run_queue_again(coordi_run *run)
+static void await_worker(coordi_run *run)
 {
     CommCoordinator *c = run->c;
-    coordi_list_prepend(&c->queues[run->kind->role], &run->queue);
-    c->queued++;
+    count_in_queue(run);
     if (c->config.queue_timeout_ms > 0) {
         coordi_timer_in(c->loop, &run->timer, c->config.queue_timeout_ms);
     }
     coordi_coordinator_pump(c, run->kind->role);
-    coordi_coordinator_check_stranded(c, run->kind->role);
+}
+
+void coordi_run_queue(coordi_run *run)
+{
+    COORDI_LOG(&run->c->log, COORD_LOG_INFO, "task queued task=%s role=%s", run->id,
+               coord_role_str(run->kind->role));
+    coordi_list_append(&run->c->queues[run->kind->role], &run->queue);
+    await_worker(run);
+}
+
+void coordi_run_queue_again(coordi_run *run)
+{
+    coordi_list_prepend(&run->c->queues[run->kind->role], &run->queue);
+    await_worker(run);
+    coordi_coordinator_check_stranded(run->c, run->kind->role);
 }
 
 void coordi_run_fail(coordi_run *run)
 {
     CommCoordinator *c = run->c;
     c->counters.failed++;
+    run->failed = true;
     coordi_timer_stop(c->loop, &run->timer);
     if (run->past[0] != '\0') {
         size_t used = strlen(run->why.cause);
         (void)snprintf(run->why.cause + used, sizeof run->why.cause - used, "%s%s",
                        used == 0 ? "" : "; before: ", run->past);
     }
-    if (coordi_linked(&run->queue)) {
-        coordi_list_remove(&run->queue);
-        c->queued--;
-    }
+    coordi_run_leave_queue(run);
     COORDI_LOG(&c->log, COORD_LOG_WARN,
                "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"",
                run->id, run->worker_id, run->attempt, run->why.text, run->why.cause);
@@ -548,7 +620,35 @@ void coordi_run_fail(coordi_run *run)
     /* It never began: whoever sent it hears of it there, and no callback runs. */
     coordi_op_finish(&run->send->op, run->why.status, &run->why);
     run->send = NULL;
+    run->told = true;
     coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+}
+
+/* The ledger could not be told of it: it never was. */
+void coordi_run_refuse(coordi_run *run)
+{
+    coordi_run_leave_queue(run);
+    run->c->counters.accepted--;
+    if (run->send != NULL) {
+        coordi_op_finish(&run->send->op, run->why.status, &run->why);
+        run->send = NULL;
+    }
+    coordi_run_end(run);
+}
+
+/* The ledger has it, and the next life will go on with it: nobody is told of an end. */
+void coordi_run_shelve(coordi_run *run)
+{
+    coordi_timer_stop(run->c->loop, &run->timer);
+    coordi_run_leave_queue(run);
+    let_go_of_member(run, forget_request(run));
+    if (run->send != NULL) {
+        coord_error why;
+        (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator was closed");
+        coordi_op_finish(&run->send->op, why.status, &why);
+        run->send = NULL;
+    }
+    coordi_run_call_end(run); /* behind the callback that may run */
 }
 
 void coordi_run_end(coordi_run *run)

@@ -50,7 +50,7 @@ static void add_pools(coordi_buf *buf, const CommCoordinator *c)
         for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
             free_workers += m->state == COORDI_MEMBER_FREE;
-            assigned += m->state == COORDI_MEMBER_WORKING;
+            assigned += m->state == COORDI_MEMBER_WORKING && coordi_member_is_ready(m);
             connected += coordi_member_is_ready(m);
         }
         coordi_buf_addf(
@@ -109,6 +109,12 @@ char *coordi_coordinator_status(CommCoordinator *c)
     coordi_buf_adds(&buf, "]");
     add_pools(&buf, c);
     add_counters(&buf, c);
+    coordi_buf_adds(&buf, ", \"ledger\": ");
+    if (c->ledger == NULL) {
+        coordi_buf_adds(&buf, "null");
+    } else {
+        coordi_ledger_print(c->ledger, &buf);
+    }
     coordi_buf_adds(&buf, "}");
     return coordi_buf_take(&buf, NULL);
 }

@@ -271,6 +271,12 @@ void coordi_connection_heard(coord_connection *c)
         c->state == COORDI_CONNECTION_DISCONNECTING) {
         coordi_heartbeats_beat(&c->master->heartbeats, &c->beat);
         c->heard = true;
+        if (c->unproven) {
+            c->unproven = false;
+            if (c->on_proven != NULL) {
+                c->on_proven(c, c->on_lost_arg);
+            }
+        }
     }
 }
 
@@ -544,6 +550,74 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
     return COORD_OK;
 }
 
+/* ---- adopting ---- */
+
+coord_status coordi_connection_adopt(coord_connection *c, const char *token, bool marked,
+                                     coord_error *err)
+{
+    coord_status rc = prepare(c, &c->disconnect_report, c->host.on_disconnect, err);
+    if (rc == COORD_OK) {
+        rc = prepare(c, &c->lost_report, c->host.on_lost, err);
+    }
+    if (rc == COORD_OK) {
+        (void)snprintf(c->token, sizeof c->token, "%s", token);
+        rc = coordi_master_register(c->master, c, err);
+    }
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    rc = coordi_peer_create(c->master->loop, &c->address, c->master->options.channel,
+                            c->token, &c->peer, err);
+    if (rc != COORD_OK) {
+        coordi_master_unregister(c->master, c);
+        return rc;
+    }
+    c->sent = true;
+    c->was_connected = true;
+    c->marked = marked;
+    c->unproven = true;
+    c->state = COORDI_CONNECTION_CONNECTED;
+    atomic_store(&c->connected, true);
+    coordi_heartbeats_beat(&c->master->heartbeats, &c->beat);
+    COORDI_LOG(&c->master->log, COORD_LOG_INFO, "adopted slave=%s libcoord=%d", c->id,
+               (int)marked);
+    return COORD_OK;
+}
+
+static void on_knock_outcome(const coordi_outcome *outcome, void *arg)
+{
+    coord_connection *c = arg;
+    c->exchange = NULL;
+    bool gone = outcome->status == COORD_ERR_LOST || outcome->status == COORD_ERR_TIMEOUT;
+    bool disowned = outcome->status == COORD_ERR_REFUSED &&
+                    outcome->answer.code == COORDI_CODE_WRONG_MASTER_TOKEN;
+    if (gone || disowned) {
+        coordi_connection_lose(c, outcome->error);
+    } else {
+        coordi_connection_heard(c);
+    }
+}
+
+coord_status coordi_connection_knock(coord_connection *c, coord_error *err)
+{
+    char what[160];
+    (void)snprintf(what, sizeof what, "knock at '%.100s' after a restart", c->id);
+    /* A task without an id is refused whatever the slave does, but after its check of the
+     * token: it is the one request that asks for nothing else. */
+    coordi_exchange_spec spec = {
+        .method = "POST",
+        .path = "/task/new",
+        .what = what,
+        .patience = c->master->patience,
+        .fresh = true,
+        .repeatable = true,
+        .done = on_knock_outcome,
+        .arg = c,
+    };
+    spec.body = coordi_wire_nothing(&spec.body_len);
+    return coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, err);
+}
+
 /* ---- disconnecting ---- */
 
 static void on_disconnect_outcome(const coordi_outcome *outcome, void *arg)
@@ -599,6 +673,7 @@ coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
         .arg = c,
     };
     spec.body = coordi_wire_disconnect(data, &spec.body_len);
+    coordi_exchange_cancel(c->exchange); /* a knock */
     rc = coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, err);
     if (rc == COORD_OK) {
         c->done = done;

@@ -59,6 +59,7 @@ struct coord_connection {
     bool heard;                           /* something of it has come there */
     bool marked;     /* the slave is a libcoord: requests may be repeated */
     bool registered; /* token and id are in the master's tables */
+    bool unproven;   /* adopted, and nothing has been heard of its slave yet */
     bool sent;       /* the slave may have heard of the token */
     bool was_connected;
     bool undone;        /* an old connection of ours was taken back in this attempt */
@@ -67,7 +68,7 @@ struct coord_connection {
     size_t old_tries;   /* of old tokens, in this attempt */
     size_t old_skipped; /* ... of which the slave did not say whether it has them */
     coordi_http_peer *peer;
-    coordi_exchange *exchange; /* connect or disconnect */
+    coordi_exchange *exchange; /* connect, knock or disconnect */
     coordi_undo *undo;
     coordi_timer begin; /* of a connect, so that no outcome comes from within its call */
     char *greeting;     /* data of the connect under way; owned */
@@ -78,7 +79,8 @@ struct coord_connection {
     coordi_connection_done_fn *done;
     void *done_arg;
     void (*on_lost)(coord_connection *connection, const coord_error *why, void *arg);
-    void *on_lost_arg;
+    void *on_lost_arg; /* for on_proven, too */
+    void (*on_proven)(coord_connection *connection, void *arg);
 
     coord_connection_options host; /* functions of the host; texts are not kept */
     coordi_lane *lane;             /* NULL until a callback needs one */
@@ -103,6 +105,13 @@ coord_status coordi_connection_connect(coord_connection *c, coord_text data,
 coord_status coordi_connection_disconnect(coord_connection *c, coord_text data,
                                           coordi_connection_done_fn *done, void *arg,
                                           coord_error *err);
+/* Takes a connection up that an earlier life of ours had, by its token: it counts as
+ * connected, and as unproven until its slave is heard of. */
+coord_status coordi_connection_adopt(coord_connection *c, const char *token, bool marked,
+                                     coord_error *err);
+/* Asks the slave, which may be at work, whether it still knows an adopted connection. Its
+ * answer proves or loses it. */
+coord_status coordi_connection_knock(coord_connection *c, coord_error *err);
 /* Gives a connect that is under way up, and takes back what the slave may have heard. */
 void coordi_connection_abort(coord_connection *c);
 /* Ends it without a word to the slave; its tasks fail for this reason. */

@@ -217,6 +217,11 @@ void coordi_master_remember(coord_master *m, const coord_connection *c)
     remember(m, c->token, c->key, c->was_connected);
 }
 
+void coordi_master_expect(coord_master *m, const char *token, const char *key)
+{
+    remember(m, token, key, true);
+}
+
 /* No connection's key: ids are not empty, and a coordinator's begin with the role. */
 static const char STRAY[] = "?";
 

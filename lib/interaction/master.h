@@ -20,6 +20,26 @@ typedef struct coordi_ghost {
 
 enum { COORDI_GHOSTS_MAX = 1024 };
 
+/* A result whose answer waits until it is written down. */
+typedef struct coordi_held {
+    coordi_link link; /* in its task */
+    coordi_http_call *call;
+    coord_task *task; /* a reference */
+    bool completed;
+    coord_text result; /* the call's */
+} coordi_held;
+
+/* Who writes results down before they are answered; all zero: nobody. */
+typedef struct coordi_keeper {
+    /* A result for no request that is known here has come from this slave: is it one that
+     * an earlier life of ours sent? Then its task, adopted; else NULL. */
+    coord_task *(*claim)(coord_connection *from, const char *id, void *arg);
+    /* Writes a result down and then calls coordi_master_release(). False: it won't, and
+     * nobody waits for it. */
+    bool (*keep)(coordi_held *held, void *arg);
+    void *arg;
+} coordi_keeper;
+
 struct coord_master {
     atomic_size_t refs;
     coord_loop *loop; /* a reference */
@@ -44,6 +64,7 @@ struct coord_master {
     int64_t strays_until_ms; /* till then unknown tokens are taken for those of slaves
                               * that an earlier run of ours left behind; 0: never */
     coordi_heartbeats heartbeats;
+    coordi_keeper keeper;
     uint64_t late_results;   /* unknown, repeated or fenced: answered, counted, dropped */
     bool closing;            /* nobody connects any more */
     bool deaf;               /* ... and everybody is told so */
@@ -69,6 +90,8 @@ coord_status coordi_master_register(coord_master *master, coord_connection *c,
 void coordi_master_unregister(coord_master *master, coord_connection *c);
 /* Its token, for the time when it is gone. */
 void coordi_master_remember(coord_master *master, const coord_connection *c);
+/* A token that an earlier life of ours gave to the slave of this key. */
+void coordi_master_expect(coord_master *master, const char *token, const char *key);
 /* The n-th token that a slave which refuses this connection may have from us, the
  * likeliest first; NULL: no more. */
 const char *coordi_master_old_token(const coord_master *master, const coord_connection *c,
@@ -88,6 +111,9 @@ bool coordi_master_needs_path(const coord_master *master);
 
 /* Requests that reach the server. */
 void coordi_master_on_call(coordi_http_call *call, void *arg);
+
+/* Reports a result that was written down, or can't be, and answers it. */
+void coordi_master_release(coordi_held *held);
 
 /* Queues a job that calls a host function; the job does so between enter and leave. */
 void coordi_master_call_host(coord_master *master, coordi_lane *lane, coordi_job *job);

@@ -58,10 +58,12 @@ static void on_heartbeat(coordi_http_call *call, void *owner)
 
 /* A result is for a task of the slave that sends it, and for one that has not settled.
  * Everything else is counted and dropped: an error would end a Python slave's thread. */
-static coord_task *find_task(coord_master *m, const coord_connection *from,
-                             const char *id)
+static coord_task *find_task(coord_master *m, coord_connection *from, const char *id)
 {
     coord_task *task = from == NULL ? NULL : coordi_map_get(&m->tasks, id);
+    if (task == NULL && from != NULL && m->keeper.claim != NULL) {
+        task = m->keeper.claim(from, id, m->keeper.arg);
+    }
     if (task == NULL || task->connection != from) {
         m->late_results++;
         COORDI_LOG(&m->log, COORD_LOG_INFO, "dropped result wire_task=%s slave=%s", id,
@@ -84,6 +86,55 @@ static void on_too_big(coord_master *m, coordi_http_call *call, coord_connection
                           from->id, m->options.max_body_bytes);
         coordi_task_fail_report(task, &why);
     }
+}
+
+/* ---- results that are written down first ---- */
+
+static void answer_held(coordi_held *held)
+{
+    coord_master *m = held->task->connection->master;
+    if (!coordi_task_report(held->task, held->completed, held->result)) {
+        m->late_results++;
+    }
+    answer(m, held->call, COORDI_SAY_RESULT, NULL);
+    coord_task_unref(held->task);
+    coordi_free(held);
+}
+
+void coordi_master_release(coordi_held *held)
+{
+    coord_task *task = held->task;
+    coord_task_ref(task);
+    answer_held(held);
+    /* What was sent again meanwhile is known now. */
+    for (coordi_link *link = coordi_list_pop(&task->held); link != NULL;
+         link = coordi_list_pop(&task->held)) {
+        answer_held(COORDI_ITEM(link, coordi_held, link));
+    }
+    coord_task_unref(task);
+}
+
+/* True: it is answered later. */
+static bool hold(coord_master *m, coordi_http_call *call, coord_task *task,
+                 bool completed, coord_text result)
+{
+    coordi_held *held =
+        task->kept && m->keeper.keep != NULL ? coordi_zalloc(sizeof *held) : NULL;
+    if (held == NULL) {
+        return false;
+    }
+    *held = (coordi_held){.call = call, .completed = completed, .result = result};
+    held->task = coord_task_ref(task);
+    if (task->keeping) {
+        coordi_list_append(&task->held, &held->link);
+        return true;
+    }
+    task->keeping = m->keeper.keep(held, m->keeper.arg);
+    if (!task->keeping) {
+        coord_task_unref(task);
+        coordi_free(held);
+    }
+    return task->keeping;
 }
 
 static void on_result(coordi_http_call *call, coord_master *m, bool completed)
@@ -112,6 +163,9 @@ static void on_result(coordi_http_call *call, coord_master *m, bool completed)
         return;
     }
     coord_task *task = find_task(m, from, id);
+    if (task != NULL && hold(m, call, task, completed, message.result)) {
+        return;
+    }
     if (task != NULL) {
         (void)coordi_task_report(task, completed, message.result);
     }

@@ -47,6 +47,7 @@ coord_status coordi_task_create(coord_connection *connection, coord_text data,
     task->settle_report.run = run_settle_report;
     coordi_list_init(&task->await_start);
     coordi_list_init(&task->await_settle);
+    coordi_list_init(&task->held);
     *ret = task;
     return COORD_OK;
 }
@@ -300,11 +301,38 @@ coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error
     coord_task_ref(task);
     coordi_list_append(&c->tasks, &task->link);
     atomic_store(&task->status, COORD_TASK_STARTING);
+    coordi_task_set_timeout(task, timeout_ms);
+    return COORD_OK;
+}
+
+coord_status coordi_task_adopt(coord_connection *c, const char *id, coord_task **ret,
+                               coord_error *err)
+{
+    coord_task *task;
+    coord_status rc = coordi_task_create(c, coord_text_of("{}"), &task, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    memcpy(task->id, id, sizeof task->id);
+    if (!coordi_map_put(&c->master->tasks, task->id, task)) {
+        coord_task_unref(task);
+        return coordi_fail_nomem(err, "task");
+    }
+    coord_task_ref(task);
+    coordi_list_append(&c->tasks, &task->link);
+    task->accepted = true;
+    atomic_store(&task->status, COORD_TASK_STARTED);
+    *ret = task;
+    return COORD_OK;
+}
+
+/* From now on. */
+void coordi_task_set_timeout(coord_task *task, int64_t timeout_ms)
+{
     task->timeout_ms = timeout_ms;
     if (timeout_ms > 0) {
-        coordi_timer_in(c->master->loop, &task->timeout, timeout_ms);
+        coordi_timer_in(loop_of(task), &task->timeout, timeout_ms);
     }
-    return COORD_OK;
 }
 
 /* A result proves that the slave took the task: no answer to the start is needed. */

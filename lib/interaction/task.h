@@ -28,6 +28,9 @@ struct coord_task {
 
     /* The rest is the loop thread's. */
     coordi_link link; /* in the connection's live tasks */
+    bool kept;        /* its result is written down before it is answered */
+    bool keeping;     /* ... just now */
+    coordi_link held; /* and came again meanwhile */
     coordi_exchange *exchange;
     coordi_timer timeout;
     int64_t timeout_ms;
@@ -57,6 +60,11 @@ coord_status coordi_task_create(coord_connection *connection, coord_text data,
 
 /* Loop thread, all of these. `start` may fail at once; then the listener isn't called. */
 coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error *err);
+/* A task that an earlier life of ours started under this id, and whose result may still
+ * come. Yours, as from coordi_task_create. */
+coord_status coordi_task_adopt(coord_connection *connection, const char *id,
+                               coord_task **ret, coord_error *err);
+void coordi_task_set_timeout(coord_task *task, int64_t timeout_ms);
 void coordi_task_fail(coord_task *task, const coord_error *why);
 /* Tells the host once that the task has settled, as soon as there is a function for it.
  */

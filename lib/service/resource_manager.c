@@ -226,6 +226,27 @@ coord_status coord_resource_manager_update(coord_resource_manager *manager,
     return COORD_OK;
 }
 
+/* Out of the free ones. */
+static void assign(pool *p, worker *w)
+{
+    coordi_list_remove(&w->link);
+    p->free_count--;
+    w->assigned = true;
+    w->given++;
+}
+
+coord_status coord_resource_manager_take(coord_resource_manager *manager, coord_role role,
+                                         const char *id, coord_text resource,
+                                         coord_error *err)
+{
+    coord_status rc = coord_resource_manager_update(manager, role, id, resource, err);
+    if (rc == COORD_OK) {
+        pool *p = &manager->pools[role];
+        assign(p, coordi_map_get(&p->workers, id));
+    }
+    return rc;
+}
+
 /* The chosen one, or NULL. */
 static worker *choose(coord_resource_manager *m, coord_role role, coord_text task)
 {
@@ -255,10 +276,7 @@ coord_status coord_resource_manager_assign(coord_resource_manager *manager,
     if (w == NULL) {
         return COORD_AGAIN;
     }
-    coordi_list_remove(&w->link);
-    p->free_count--;
-    w->assigned = true;
-    w->given++;
+    assign(p, w);
     *id = w->id;
     if (resource != NULL) {
         *resource = (coord_text){w->resource, w->resource_len};

@@ -64,6 +64,12 @@ static void note(cluster *k, const char *name, const char *task_id, const char *
     (void)vsnprintf(e->detail, sizeof e->detail, format, args);
     va_end(args);
     e->at_ms = coord_sim_now_ms(k->sim);
+    e->life = k->life;
+    comm_coordinator_delivery delivery = {.size = sizeof delivery};
+    if (comm_coordinator_get_delivery(k->c, &delivery, NULL) == COORD_OK) {
+        e->attempt = delivery.attempt;
+        e->sequence = delivery.sequence;
+    }
     enter(k, task_id);
     if (k->on_event != NULL) {
         k->on_event(k, name, task_id, k->on_event_user);
@@ -149,6 +155,13 @@ static void on_restart(CommCoordinator *c, const char *task_id, uint32_t attempt
     (void)c;
     note(user, "restart", task_id, "%u %d %s: %s", attempt, (int)cause->status,
          cause->text, cause->cause);
+}
+
+static void on_resume(CommCoordinator *c, const char *task_id, coord_text task,
+                      void *user)
+{
+    (void)c;
+    note(user, "resume", task_id, "%.*s", (int)task.len, task.ptr);
 }
 
 static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *why,
@@ -383,6 +396,7 @@ void cluster_create(cluster *k, const char *more)
     cb.deal_with_learner_finish_task = on_finish;
     cb.deal_with_task_start = on_start;
     cb.deal_with_task_restart = on_restart;
+    cb.deal_with_task_resume = on_resume;
     cb.deal_with_task_fail = on_fail;
 
     print_config(k, more);
@@ -462,6 +476,24 @@ void cluster_crash(cluster *k, const char *id)
 void cluster_revive(cluster *k, const char *id)
 {
     bring_up(k, cluster_find(k, id));
+}
+
+void cluster_crash_coordinator(cluster *k)
+{
+    coord_sim_crash(k->sim, k->loop);
+    comm_coordinator_destroy(k->c);
+    coord_loop_destroy(k->loop);
+    k->c = NULL;
+    k->loop = NULL;
+    k->life++;
+    memset(k->busy, 0, sizeof k->busy);
+}
+
+void cluster_restart(cluster *k, const char *more)
+{
+    assert_int_equal(coord_sim_loop(k->sim, "10.0.0.1", &k->loop, NULL), COORD_OK);
+    k->closed = false;
+    cluster_start(k, more);
 }
 
 /* ---- looking ---- */

@@ -37,6 +37,9 @@ typedef struct cluster_event {
     char task[32];
     char detail[200];
     int64_t at_ms;
+    int life; /* of the coordinator: 0 before its first crash */
+    uint32_t attempt;
+    uint64_t sequence;
 } cluster_event;
 
 typedef struct cluster {
@@ -47,6 +50,7 @@ typedef struct cluster {
     int worker_count;
     cluster_event events[CLUSTER_EVENTS_MAX];
     int event_count;
+    int life;           /* crashes of the coordinator */
     int data_in_buffer; /* samples that came, for get_data */
     bool hold_data;     /* get_data answers "not yet" whatever came */
     bool get_data_fails;
@@ -87,6 +91,10 @@ cluster_worker *cluster_find(cluster *k, const char *id);
 /* Crashes a worker; cluster_revive() makes a new one at its address. */
 void cluster_crash(cluster *k, const char *id);
 void cluster_revive(cluster *k, const char *id);
+
+/* Kills the coordinator's process; _restart starts another at its address. */
+void cluster_crash_coordinator(cluster *k);
+void cluster_restart(cluster *k, const char *more);
 
 /* State of a task or of a worker, as the status names it; "" when there is none. Static.
  */

@@ -18,6 +18,7 @@
 
 typedef enum kind {
     HOST,
+    PATH,
     INTEGER,
     SECONDS,
     WORD,
@@ -86,9 +87,11 @@ static const key KEYS[] = {
     {"close_timeout_s", SECONDS, false, AT(close_timeout_ms), 60000, SOME_S, ""},
     {"max_reassign", INTEGER, false, AT(max_reassign), 3, "0", "-1", "1000", "1001",
      "0 to 1000", ""},
-    {"ledger", FUTURE, true, 0, 0, NULL, NULL, NULL, NULL, NULL, ""},
+    {"ledger", PATH, true, AT(ledger), 0, NULL, NULL, NULL, NULL, NULL, ""},
     {"ledger_sync", WORD, false, AT(ledger_sync), 0, "normal", NULL, "full", NULL,
      "normal full", ""},
+    {"ledger_keep", INTEGER, false, AT(ledger_keep), 10000, "0", "-1", "1000000000",
+     "1000000001", "0 to 1000000000", ""},
     {"secret", FUTURE, true, 0, 0, NULL, NULL, NULL, NULL, NULL, ""},
     {"tls", FUTURE, true, 0, 0, NULL, NULL, NULL, NULL, NULL, ""},
     {"insecure", SWITCH, false, AT(insecure), 0, NULL, NULL, NULL, NULL, NULL, ""},
@@ -140,6 +143,8 @@ static const char *what_it_takes(const key *k)
         return k->nullable
                    ? "a host's name or address, without port and brackets, or null"
                    : "a host's name or address, without port and brackets";
+    case PATH:
+        return "the path of a file, of 1 to 1023 bytes, or null";
     case INTEGER:
         (void)snprintf(text, sizeof text, "an integer from %s", k->range);
         return text;
@@ -203,6 +208,7 @@ static void an_absent_key_has_its_default(void **state)
     assert_int_equal(c.worker_count, 0);
     assert_int_equal(c.executor, COORD_EXECUTOR_PER_TASK);
     assert_string_equal(c.resource_manager, "random");
+    assert_string_equal(c.ledger, "");
     assert_string_equal(c.ledger_sync, "normal");
     coordi_config_done(&c);
     coordi_config_done(&c);
@@ -217,9 +223,9 @@ static void a_value_of_another_type_is_wrong(void **state)
     } VALUE[] = {
         {"true", 1U << SWITCH},
         {"false", 1U << SWITCH},
-        {"\"12\"", 1U << HOST},
+        {"\"12\"", 1U << HOST | 1U << PATH},
         {"\"\"", 0},
-        {"\"true\"", 1U << HOST},
+        {"\"true\"", 1U << HOST | 1U << PATH},
         {"12", 1U << INTEGER | 1U << SECONDS},
         {"1.5", 1U << SECONDS},
         {"1.0", 1U << SECONDS},
@@ -660,7 +666,8 @@ static const char WHOLE[] =
     "  \"start_timeout_s\": 60, \"collector_task_timeout_s\": 0, "
     "\"learner_task_timeout_s\": "
     "0, \"close_timeout_s\": 60, \"max_reassign\": 3,\n"
-    "  \"ledger\": null, \"ledger_sync\": \"normal\", \"secret\": null, \"tls\": null, "
+    "  \"ledger\": null, \"ledger_sync\": \"normal\", \"ledger_keep\": 10000, "
+    "\"secret\": null, \"tls\": null, "
     "\"insecure\": false, \"max_body_bytes\": 16777216, \"max_inflight_bytes\": "
     "268435456 }\n";
 
