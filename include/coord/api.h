@@ -2,6 +2,10 @@
  * @file api.h
  * What every other header of libcoord stands on: export marks, the version, and
  * text that crosses the API.
+ *
+ * NULL for an object is never a crash: calls with a status answer COORD_ERR_ARG, those
+ * that give an object back do nothing, those that ask it something answer 0, false, NULL
+ * or no text.
  */
 #ifndef COORD_API_H
 #define COORD_API_H

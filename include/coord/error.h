@@ -33,7 +33,7 @@ typedef enum coord_status {
     COORD_ERR_TASK = 17,        /**< the worker reported that the task failed */
     COORD_ERR_CANCELED = 18,    /**< ended by cancel */
     COORD_ERR_CLOSED = 19,      /**< ended by close */
-    COORD_ERR_FORKED = 20,      /**< called in a child process after fork */
+    COORD_ERR_FORKED = 20,      /**< called in a child process after fork; see loop.h */
     COORD_ERR_IO = 21,          /**< a file, process or other system call failed */
     COORD_ERR_FORMAT = 22,      /**< malformed JSON, safetensors or other data */
     COORD_ERR_CALLBACK = 23     /**< a host callback answered with a failure */

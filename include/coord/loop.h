@@ -3,6 +3,20 @@
  * Where objects live. Every master, slave and coordinator is touched by the thread of
  * its loop alone. Most hosts never see one: an options struct whose `loop` is NULL gives
  * its object a loop and a thread of its own.
+ *
+ * Fork. What lives on a loop, and the loop itself, belongs to the process that made it.
+ * In a forked child every call on it answers COORD_ERR_FORKED (or 0, false, NULL) and
+ * changes nothing. Destroy functions take it; they wait for nobody, send nothing, and the
+ * parent does not notice. They free what no other thread can have been changing when the
+ * child was made: a task with its data and result, when its last reference goes, and a
+ * loop on which nothing ever lived. All else stays in the child's memory until the child
+ * ends or calls exec, for it can't be told there whether the threads that the child does
+ * not have had left it whole, and libcurl's and libmicrohttpd's parts of it can't be
+ * freed without a word to the parent's peers; it stays reachable, so that leak checkers
+ * have nothing to say. So do the child's copies of our sockets (all are close-on-exec),
+ * and peers do not notice the parent's end before the child's: a child does well to end
+ * or to call exec soon. What it makes anew works, and so do objects without a loop
+ * (resource managers, safetensors, JSON).
  */
 #ifndef COORD_LOOP_H
 #define COORD_LOOP_H

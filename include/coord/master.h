@@ -18,7 +18,8 @@ typedef struct coord_master coord_master;
 
 typedef struct coord_master_options {
     size_t size;            /**< written by coord_master_options_init() */
-    const char *host;       /**< address to listen on; default "127.0.0.1"; copied */
+    const char *host;       /**< address to listen on, IPv6 without brackets; default
+                             * "127.0.0.1"; copied */
     const char *my_address; /**< host that slaves report to; default: the local address of
                              * the path to each slave; copied */
     uint16_t port;          /**< default 0: any free port */

@@ -43,7 +43,8 @@ typedef void coord_slave_lost_fn(coord_slave *slave, const coord_error *why, voi
 
 typedef struct coord_slave_options {
     size_t size;      /**< written by coord_slave_options_init() */
-    const char *host; /**< address to listen on; default "127.0.0.1"; copied */
+    const char *host; /**< address to listen on, IPv6 without brackets; default
+                       * "127.0.0.1"; copied */
     uint16_t port;    /**< default 0: any free port */
     bool insecure;   /**< default false: listening beyond loopback is refused, for whoever
                       * reaches the port and guesses the channel owns the slave */

@@ -122,6 +122,9 @@ void coordi_tensor_label(const char *name, const char *part, char *out, size_t s
 
 bool coord_tensor_aligned(const coord_tensor *tensor)
 {
+    if (tensor == NULL) {
+        return false;
+    }
     /* C64 is two floats. */
     size_t align = tensor->dtype == COORD_DTYPE_C64 ? 4 : coord_dtype_size(tensor->dtype);
     return align != 0 && (uintptr_t)tensor->data % align == 0;

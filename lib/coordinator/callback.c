@@ -222,6 +222,10 @@ coord_status comm_coordinator_get_delivery(CommCoordinator *c,
         return coordi_fail(err, COORD_ERR_ABI, "delivery: size is %zu, expected %zu",
                            ret->size, sizeof *ret);
     }
+    coord_status rc = coordi_check_fork(c->loop, "delivery", err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
     if (current.c != c) {
         return coordi_fail(err, COORD_ERR_STATE,
                            "delivery: this thread runs no callback of a task");

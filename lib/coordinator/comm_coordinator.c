@@ -148,7 +148,7 @@ static void run_destroy(coordi_job *job)
 
 void comm_coordinator_destroy(CommCoordinator *c)
 {
-    if (c == NULL || coordi_check_fork(c->loop, "coordinator", NULL) != COORD_OK) {
+    if (c == NULL || coordi_stays_behind(c->loop, &c->destroy_job.link)) {
         return;
     }
     coord_loop *loop = c->loop;
@@ -513,10 +513,10 @@ coord_status comm_coordinator_status(CommCoordinator *c, char **ret, coord_error
 
 uint16_t comm_coordinator_port(const CommCoordinator *c)
 {
-    return (uint16_t)atomic_load(&c->port);
+    return c == NULL ? 0 : (uint16_t)atomic_load(&c->port);
 }
 
 const char *comm_coordinator_host(const CommCoordinator *c)
 {
-    return c->config.host;
+    return c == NULL ? NULL : c->config.host;
 }

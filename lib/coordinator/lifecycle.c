@@ -116,16 +116,24 @@ size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role)
     return ready;
 }
 
-static const char *reason_of(const coordi_member *m)
+/* `room` is for a reason that is made up here. */
+static const char *reason_of(const coordi_member *m, char room[COORDI_DOUBT_SIZE])
 {
-    return m->why.status == COORD_OK ? "not connected yet"
-           : m->why.cause[0] != '\0' ? m->why.cause
-                                     : m->why.text;
+    if (m->why.status != COORD_OK) {
+        return m->why.cause[0] != '\0' ? m->why.cause : m->why.text;
+    }
+    if (m->state != COORDI_MEMBER_ASKING) {
+        return "no answer yet";
+    }
+    return coordi_connection_doubt(m->connection, room, COORDI_DOUBT_SIZE)[0] != '\0'
+               ? room
+               : "connected, but has not said yet what it has";
 }
 
 /* "2 of 3 collectors, missing 'c2': <why>": the first few that are missing. */
 static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
 {
+    char room[COORDI_DOUBT_SIZE];
     int named = 0;
     for (int role = 0; role < COORDI_ROLES; role++) {
         size_t at = 0;
@@ -134,7 +142,8 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
             if (!coordi_member_is_ready(m) && named++ < 3) {
                 coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s)", named > 1 ? ", " : "",
                                 coord_role_str((coord_role)role), m->worker.id,
-                                m->worker.host, (unsigned)m->worker.port, reason_of(m));
+                                m->worker.host, (unsigned)m->worker.port,
+                                reason_of(m, room));
             }
         }
     }

@@ -30,12 +30,21 @@ void coordi_random_uuid(coord_loop *loop, char out[37])
     coordi_uuid_print(bytes, out);
 }
 
-/* The pid is asked for at every public call, and as a system call it would cost more than
- * most of them. It is kept in a page that the kernel clears in a forked child. */
-static _Atomic int64_t *pid_page; /* NULL: no such page, and then it is asked for */
-static pthread_once_t pid_once = PTHREAD_ONCE_INIT;
+/* ---- the process ---- */
 
-static void make_pid_page(void)
+/* What lies in a page that the kernel clears in a forked child. The pid is asked for at
+ * every public call, and as a system call it would cost more than most of them. A mutex
+ * that is all zero is an unlocked one. */
+typedef struct process {
+    _Atomic int64_t pid;
+    pthread_mutex_t lock;
+} process;
+
+static process *cleared; /* NULL: no such page, and then the pid is asked for */
+static process plain = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+
+static void make_process(void)
 {
     const size_t size = (size_t)sysconf(_SC_PAGESIZE);
     void *page =
@@ -47,33 +56,74 @@ static void make_pid_page(void)
         (void)munmap(page, size);
         return;
     }
-    pid_page = page;
+    cleared = page;
 }
 
 int64_t coordi_process_id(void)
 {
-    (void)pthread_once(&pid_once, make_pid_page);
-    int64_t pid = pid_page == NULL ? 0 : atomic_load(pid_page);
+    (void)pthread_once(&process_once, make_process);
+    int64_t pid = cleared == NULL ? 0 : atomic_load(&cleared->pid);
     if (pid == 0) {
         pid = getpid();
-        if (pid_page != NULL) {
-            atomic_store(pid_page, pid);
+        if (cleared != NULL) {
+            atomic_store(&cleared->pid, pid);
         }
     }
     return pid;
 }
 
-coord_status coordi_check_fork(const coord_loop *loop, const char *what, coord_error *err)
+static pthread_mutex_t *process_mutex(void)
+{
+    (void)pthread_once(&process_once, make_process);
+    return cleared == NULL ? &plain.lock : &cleared->lock;
+}
+
+void coordi_process_lock(void)
+{
+    (void)pthread_mutex_lock(process_mutex());
+}
+
+void coordi_process_unlock(void)
+{
+    (void)pthread_mutex_unlock(process_mutex());
+}
+
+/* ---- forked children ---- */
+
+coord_status coordi_check_process(int64_t pid, const char *what, coord_error *err)
 {
     int64_t here = coordi_process_id();
-    if (here == loop->pid) {
+    if (here == pid) {
         return COORD_OK;
     }
     return coordi_fail(
         err, COORD_ERR_FORKED,
         "%s: belongs to process %lld, called in its forked child %lld: only "
         "destroy works there",
-        what, (long long)loop->pid, (long long)here);
+        what, (long long)pid, (long long)here);
+}
+
+coord_status coordi_check_fork(const coord_loop *loop, const char *what, coord_error *err)
+{
+    return coordi_check_process(loop->pid, what, err);
+}
+
+static coordi_link *_Atomic left_behind; /* a stack through `next` */
+
+void coordi_leave_behind(coordi_link *link)
+{
+    link->next = atomic_load(&left_behind);
+    while (!atomic_compare_exchange_weak(&left_behind, &link->next, link)) {
+    }
+}
+
+bool coordi_stays_behind(const coord_loop *loop, coordi_link *link)
+{
+    if (coordi_process_id() == loop->pid) {
+        return false;
+    }
+    coordi_leave_behind(link);
+    return true;
 }
 
 /* ---- callbacks on the stack ---- */

@@ -358,6 +358,19 @@ int64_t coordi_process_id(void);
 /* COORD_ERR_FORKED in a child of the process that made the loop, else COORD_OK. */
 coord_status coordi_check_fork(const coord_loop *loop, const char *what,
                                coord_error *err);
+/* The same for an object that knows its process itself. */
+coord_status coordi_check_process(int64_t pid, const char *what, coord_error *err);
+
+/* For destroy functions. True in a forked child: then the object stays as it is, for its
+ * threads may have been changing it when the child was made (coord/loop.h has the rule).
+ * `link` is one in it that nobody needs there; it keeps all that the object refers to
+ * within the sight of leak checkers. */
+bool coordi_stays_behind(const coord_loop *loop, coordi_link *link);
+void coordi_leave_behind(coordi_link *link);
+
+/* One lock for the whole process, which no forked child inherits locked. */
+void coordi_process_lock(void);
+void coordi_process_unlock(void);
 
 /* ---- callbacks on the stack ---- */
 

@@ -162,6 +162,8 @@ void coord_loop_destroy(coord_loop *loop)
         if (loop->env == &coordi_env_real && !loop->own_thread && !is_last(loop)) {
             coordi_real_loop_adopt(loop);
         }
+    } else if (loop->env != &coordi_env_real) {
+        return; /* it is a part of its world */
     }
     coordi_loop_unref(loop);
 }

@@ -63,7 +63,7 @@ void coordi_real_loop_adopt(coord_loop *base)
 
 /* ---- life ---- */
 
-static void close_and_free(coordi_real_loop *loop)
+static void close_fds(const coordi_real_loop *loop)
 {
     const int fds[] = {loop->epoll_fd, loop->wake_fd, loop->timer_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
@@ -71,6 +71,11 @@ static void close_and_free(coordi_real_loop *loop)
             (void)close(fds[i]);
         }
     }
+}
+
+static void close_and_free(coordi_real_loop *loop)
+{
+    close_fds(loop);
     coordi_free(loop);
 }
 
@@ -84,13 +89,27 @@ void coordi_real_discard(coordi_real_loop *loop)
     close_and_free(loop);
 }
 
+/* In a forked child, without an object on it: there is no thread to join, no lock to
+ * trust, and the epoll set is the parent's. The own descriptors are copies, and what
+ * objects left is libcurl's or of threads that may have been at it. */
+static void stay_behind(coordi_real_loop *loop)
+{
+    const bool bare = loop->resolver == NULL && loop->lines == NULL &&
+                      coordi_list_empty(&loop->shards) &&
+                      coordi_list_empty(&loop->orphans);
+    close_fds(loop);
+    if (bare) {
+        coordi_free(loop);
+    } else {
+        coordi_leave_behind(&loop->jobs);
+    }
+}
+
 void coordi_real_free(coord_loop *base)
 {
     coordi_real_loop *loop = coordi_real(base);
     if (coordi_check_fork(base, "loop", NULL) != COORD_OK) {
-        /* There is no thread to join here and no lock to trust; sockets and the epoll set
-         * are shared with the parent and must not be touched. */
-        close_and_free(loop);
+        stay_behind(loop);
         return;
     }
     (void)pthread_mutex_lock(&loop->lock);

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -21,9 +20,6 @@ typedef struct candidates {
     int fds[CANDIDATES];
     int count;
 } candidates;
-
-/* Loops of one process would disturb each other here. */
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_unmarked_unix_stream(int fd)
 {
@@ -116,10 +112,10 @@ static bool seal(CURLM *multi)
 
 CURLM *coordi_multi_init(void)
 {
-    (void)pthread_mutex_lock(&one_at_a_time);
+    coordi_process_lock(); /* loops of one process would disturb each other here */
     CURLM *multi = curl_multi_init();
     for (int i = 0; multi != NULL && i < LOOKS && !seal(multi); i++) {
     }
-    (void)pthread_mutex_unlock(&one_at_a_time);
+    coordi_process_unlock();
     return multi;
 }

@@ -124,6 +124,7 @@ static void fill(coord_sim *sim, const coord_sim_options *o)
 {
     sim->options = *o;
     sim->log = (coordi_log){o->log, o->user, o->log_level, "sim"};
+    sim->pid = coordi_process_id();
     sim->refs = 1;
     sim->now_ms = o->start_ms;
     sim->wall_ahead_ms = o->wall_start_ms - o->start_ms;
@@ -195,6 +196,10 @@ void coordi_sim_unlock_unref(coord_sim *sim)
 void coord_sim_destroy(coord_sim *sim)
 {
     if (sim == NULL) {
+        return;
+    }
+    if (coordi_check_process(sim->pid, "sim", NULL) != COORD_OK) {
+        coordi_leave_behind(&sim->behind);
         return;
     }
     (void)pthread_mutex_lock(&sim->lock);
@@ -270,6 +275,10 @@ coord_status coordi_sim_lock_to_drive(coord_sim *sim, const char *what, coord_er
     if (sim == NULL) {
         return coordi_fail(err, COORD_ERR_ARG, "%s: sim is required", what);
     }
+    coord_status rc = coordi_check_process(sim->pid, what, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
     (void)pthread_mutex_lock(&sim->lock);
     if (!coordi_sim_may_drive(sim)) {
         (void)pthread_mutex_unlock(&sim->lock);
@@ -322,6 +331,9 @@ coord_status coord_sim_run_for(coord_sim *sim, int64_t ms, coord_error *err)
 {
     if (sim == NULL) {
         return coordi_fail(err, COORD_ERR_ARG, "coord_sim_run_for: sim is NULL");
+    }
+    if (coordi_check_process(sim->pid, "coord_sim_run_for", err) != COORD_OK) {
+        return COORD_ERR_FORKED;
     }
     if (sleep_for(sim, ms)) {
         return COORD_OK;
@@ -407,6 +419,9 @@ coord_status coord_sim_run_until_idle(coord_sim *sim, int64_t limit_ms, coord_er
 
 int64_t coord_sim_now_ms(const coord_sim *sim)
 {
+    if (sim == NULL) {
+        return 0;
+    }
     coord_sim *s = (coord_sim *)sim; /* the lock is all that changes */
     (void)pthread_mutex_lock(&s->lock);
     int64_t now = s->now_ms;
@@ -416,6 +431,9 @@ int64_t coord_sim_now_ms(const coord_sim *sim)
 
 void coord_sim_set_wall_ms(coord_sim *sim, int64_t wall_ms)
 {
+    if (sim == NULL) {
+        return;
+    }
     (void)pthread_mutex_lock(&sim->lock);
     sim->wall_ahead_ms = wall_ms - sim->now_ms;
     (void)pthread_mutex_unlock(&sim->lock);
@@ -423,6 +441,9 @@ void coord_sim_set_wall_ms(coord_sim *sim, int64_t wall_ms)
 
 uint64_t coord_sim_trace_hash(const coord_sim *sim)
 {
+    if (sim == NULL) {
+        return 0;
+    }
     coord_sim *s = (coord_sim *)sim;
     (void)pthread_mutex_lock(&s->lock);
     uint64_t hash = s->hash;

@@ -43,6 +43,8 @@ struct coordi_sim_actor {
 };
 
 struct coord_sim {
+    int64_t pid;          /* of the process that made it */
+    coordi_link behind;   /* of what a forked child leaves alone */
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t idle;  /* nobody drives any more */
     pthread_cond_t back;  /* the baton is back with the driver */

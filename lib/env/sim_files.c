@@ -98,6 +98,9 @@ coord_status coordi_sim_file_replace(coord_loop *base, const char *path,
 
 void coord_sim_set_disk_full(coord_sim *sim, bool full)
 {
+    if (sim == NULL) {
+        return;
+    }
     (void)pthread_mutex_lock(&sim->lock);
     sim->disk_full = full;
     (void)pthread_mutex_unlock(&sim->lock);

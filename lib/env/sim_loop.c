@@ -106,6 +106,10 @@ coord_status coord_sim_loop(coord_sim *sim, const char *host, coord_loop **ret,
     if (sim == NULL || host == NULL || ret == NULL) {
         return coordi_fail(err, COORD_ERR_ARG, "sim: loop needs a sim, a host and ret");
     }
+    coord_status rc = coordi_check_process(sim->pid, "sim: loop", err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
     coordi_sim_loop *loop = coordi_zalloc(sizeof *loop);
     if (loop == NULL) {
         return coordi_fail_nomem(err, "sim: loop");
@@ -123,7 +127,7 @@ coord_status coord_sim_loop(coord_sim *sim, const char *host, coord_loop **ret,
     coordi_list_init(&loop->records);
 
     (void)pthread_mutex_lock(&sim->lock);
-    coord_status rc = coordi_sim_host_named(sim, host, &loop->host, err);
+    rc = coordi_sim_host_named(sim, host, &loop->host, err);
     if (rc == COORD_OK && !coordi_sim_add(sim, &loop->actor, act, loop)) {
         rc = coordi_fail_nomem(err, "sim: loop");
     }

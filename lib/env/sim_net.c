@@ -171,7 +171,10 @@ static coord_sim_link plain_link(const coord_sim *sim)
 
 void coord_sim_link_init(const coord_sim *sim, coord_sim_link *link, size_t size)
 {
-    coord_sim_link defaults = plain_link(sim);
+    coord_sim_link defaults = {.size = sizeof defaults};
+    if (sim != NULL) {
+        defaults = plain_link(sim);
+    }
     coordi_options_init(link, size, &defaults, sizeof defaults);
 }
 
@@ -344,6 +347,9 @@ static void free_cuts(coord_sim *sim)
 
 void coord_sim_heal(coord_sim *sim)
 {
+    if (sim == NULL) {
+        return;
+    }
     (void)pthread_mutex_lock(&sim->lock);
     coordi_sim_tell(sim, NULL, "heal");
     free_cuts(sim);

@@ -372,6 +372,9 @@ void coordi_sim_process_destroy(coordi_process *process)
 bool coord_sim_end_process(coord_sim *sim, int64_t pid, int exit_code)
 {
     bool ended = false;
+    if (sim == NULL) {
+        return false;
+    }
     (void)pthread_mutex_lock(&sim->lock);
     for (coordi_link *at = sim->processes.next; at != &sim->processes; at = at->next) {
         coordi_process *process = COORDI_ITEM(at, coordi_process, link);

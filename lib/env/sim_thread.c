@@ -250,8 +250,12 @@ coord_status coord_sim_thread_start(coord_sim *sim, void (*run)(void *user), voi
     if (sim == NULL || run == NULL || ret == NULL) {
         return coordi_fail(err, COORD_ERR_ARG, "sim: thread needs a sim, run and ret");
     }
+    coord_status rc = coordi_check_process(sim->pid, "sim: thread", err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
     coordi_thread *thread = NULL;
-    coord_status rc = make(sim, NULL, "coord-sim", run, user, &thread, err);
+    rc = make(sim, NULL, "coord-sim", run, user, &thread, err);
     if (rc == COORD_OK) {
         *ret = (coord_sim_thread *)(void *)thread;
     }
@@ -266,7 +270,10 @@ coord_status coord_sim_thread_join(coord_sim_thread *handle, int64_t limit_ms,
         return coordi_fail(err, COORD_ERR_ARG, "sim: thread is required");
     }
     coord_sim *sim = thread->sim;
-    coord_status rc = COORD_OK;
+    coord_status rc = coordi_check_process(sim->pid, "sim: thread", err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
     (void)pthread_mutex_lock(&sim->lock);
     if (coordi_sim_self(sim) == thread ||
         (coordi_sim_self(sim) == NULL && !coordi_sim_may_drive(sim))) {

@@ -99,11 +99,11 @@ coord_status coordi_connection_create(coord_master *master,
         return coordi_fail(err, COORD_ERR_ARG,
                            "connection: id must have 1 to 255 bytes, has %zu", id_len);
     }
-    if (host_len == 0 || host_len >= COORDI_HOST_SIZE || options->port == 0) {
+    if (host_len == 0 || !coordi_address_is_host(options->host) || options->port == 0) {
         return coordi_fail(
             err, COORD_ERR_ARG,
-            "connection '%s': needs a host of 1 to 255 bytes and a port, got "
-            "\"%s\" and %u",
+            "connection '%.60s': needs a host's name or address, without brackets, and a "
+            "port, got \"%.60s\" and %u",
             options->id, options->host == NULL ? "" : options->host,
             (unsigned)options->port);
     }
@@ -270,6 +270,7 @@ void coordi_connection_heard(coord_connection *c)
     if (c->state == COORDI_CONNECTION_CONNECTED ||
         c->state == COORDI_CONNECTION_DISCONNECTING) {
         coordi_heartbeats_beat(&c->master->heartbeats, &c->beat);
+        c->heard = true;
         if (c->unproven) {
             c->unproven = false;
             if (c->on_proven != NULL) {
@@ -277,6 +278,19 @@ void coordi_connection_heard(coord_connection *c)
             }
         }
     }
+}
+
+const char *coordi_connection_doubt(const coord_connection *c, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (c->state == COORDI_CONNECTION_CONNECTED && !c->heard && c->told[0] != '\0') {
+        (void)snprintf(out, size,
+                       "it accepted the connection, but nothing has come from it in %lld "
+                       "ms: can it reach %.80s, where it was told to report?",
+                       (long long)(coordi_now(c->master->loop) - c->beat.last_ms),
+                       c->told);
+    }
+    return out;
 }
 
 /* ---- connecting ---- */
@@ -304,6 +318,7 @@ static void connected(coord_connection *c, bool marked)
     c->marked = marked;
     atomic_store(&c->connected, true);
     coordi_connection_heard(c);
+    c->heard = false;
     COORDI_LOG(&c->master->log, COORD_LOG_INFO, "connected slave=%s libcoord=%d", c->id,
                (int)marked);
     conclude(c, &c->await_connect, &c->connect_report, NULL, NO_DATA);
@@ -427,10 +442,9 @@ static void on_connect_outcome(const coordi_outcome *outcome, void *arg)
 static void send_to(coord_connection *c, const char *path_host)
 {
     char what[160];
-    char address[COORDI_HOST_PORT_SIZE + 8];
     coord_error err;
 
-    coordi_master_print_address(c->master, path_host, address);
+    coordi_master_print_address(c->master, path_host, c->told);
     (void)snprintf(what, sizeof what, "connect to '%.60s' at %.60s:%u", c->id,
                    c->address.host, (unsigned)c->address.port);
     coordi_exchange_spec spec = {
@@ -444,7 +458,7 @@ static void send_to(coord_connection *c, const char *path_host)
         .arg = c,
     };
     spec.patience.retries = c->connect_retries;
-    spec.body = coordi_wire_connect(address, (coord_text){c->greeting, c->greeting_len},
+    spec.body = coordi_wire_connect(c->told, (coord_text){c->greeting, c->greeting_len},
                                     &spec.body_len);
     coord_status rc =
         coordi_exchange_start(c->master->loop, c->peer, &spec, &c->exchange, &err);

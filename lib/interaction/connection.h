@@ -54,7 +54,9 @@ struct coord_connection {
 
     /* The rest is the loop thread's. */
     coordi_connection_state state;
-    coord_error end; /* why it is LOST or ENDED */
+    coord_error end;                      /* why it is LOST or ENDED */
+    char told[COORDI_HOST_PORT_SIZE + 8]; /* where the slave was told to report */
+    bool heard;                           /* something of it has come there */
     bool marked;     /* the slave is a libcoord: requests may be repeated */
     bool registered; /* token and id are in the master's tables */
     bool unproven;   /* adopted, and nothing has been heard of its slave yet */
@@ -118,6 +120,10 @@ void coordi_connection_drop(coord_connection *c, const coord_error *why);
 void coordi_connection_lose(coord_connection *c, const coord_error *why);
 /* A request came from this slave. */
 void coordi_connection_heard(coord_connection *c);
+/* A sentence for error texts when the slave is connected, and yet nothing of it was ever
+ * heard; else "". Returns `out`. */
+enum { COORDI_DOUBT_SIZE = 224 };
+const char *coordi_connection_doubt(const coord_connection *c, char *out, size_t size);
 
 /* Makes sure that there is a lane for callbacks. */
 coord_status coordi_connection_need_lane(coord_connection *c, coord_error *err);

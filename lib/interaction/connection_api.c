@@ -180,7 +180,7 @@ bool coord_connection_is_connected(const coord_connection *connection)
 
 const char *coord_connection_id(const coord_connection *connection)
 {
-    return connection->id;
+    return connection == NULL ? NULL : connection->id;
 }
 
 /* ---- tasks ---- */
@@ -213,7 +213,7 @@ static void run_destroy(coordi_job *job)
 void coord_connection_destroy(coord_connection *connection)
 {
     if (connection == NULL ||
-        coordi_check_fork(connection->master->loop, "connection", NULL) != COORD_OK) {
+        coordi_stays_behind(connection->master->loop, &connection->destroy_job.link)) {
         return;
     }
     connection->destroy_job.run = run_destroy;

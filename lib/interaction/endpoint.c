@@ -65,6 +65,12 @@ bool coordi_endpoint_token_is(const char *given, const char *own)
 coord_status coordi_endpoint_check_host(const char *host, bool insecure, const char *what,
                                         coord_error *err)
 {
+    if (!coordi_address_is_host(host)) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "%s: host must be a host's name or address, without port and "
+                           "brackets, got \"%.100s\"",
+                           what, host);
+    }
     if (insecure || coordi_address_is_loopback(host)) {
         return COORD_OK;
     }

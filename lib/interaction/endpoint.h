@@ -26,7 +26,8 @@ void coordi_endpoint_new_token(coord_loop *loop, char out[COORDI_TOKEN_SIZE]);
 /* Compares without telling by its time how much is right. */
 bool coordi_endpoint_token_is(const char *given, const char *own);
 
-/* Refuses to listen beyond loopback unless the host wants to be insecure. */
+/* Refuses what is no host, and to listen beyond loopback unless the host wants to be
+ * insecure. */
 coord_status coordi_endpoint_check_host(const char *host, bool insecure, const char *what,
                                         coord_error *err);
 

@@ -16,8 +16,11 @@ static coord_status check_options(const coord_master_options *o, coord_error *er
     if (o->host == NULL || o->host[0] == '\0' || strlen(o->host) >= COORDI_HOST_SIZE) {
         return coordi_fail(err, COORD_ERR_ARG, "master: host must have 1 to 255 bytes");
     }
-    if (o->my_address != NULL && strlen(o->my_address) >= COORDI_HOST_SIZE) {
-        return coordi_fail(err, COORD_ERR_ARG, "master: my_address is over 255 bytes");
+    if (o->my_address != NULL && !coordi_address_is_host(o->my_address)) {
+        return coordi_fail(err, COORD_ERR_ARG,
+                           "master: my_address must be a host's name or address, without "
+                           "port and brackets, got \"%.100s\"",
+                           o->my_address);
     }
     if (o->heartbeat_tolerance_ms < 1 || o->heartbeat_check_ms < 1 ||
         o->request_timeout_ms < 1 || o->request_retry_wait_ms < 0) {
@@ -154,8 +157,9 @@ static void run_lost(coordi_heartbeat *beat, int64_t silent_ms)
     coord_connection *c = COORDI_ITEM(beat, coord_connection, beat);
     coord_error why;
     (void)coordi_fail(
-        &why, COORD_ERR_LOST, "'%s': no heartbeat for %lld ms, tolerated are %lld", c->id,
-        (long long)silent_ms, (long long)c->master->heartbeats.tolerance_ms);
+        &why, COORD_ERR_LOST, "'%.100s': no heartbeat for %lld ms, tolerated are %lld",
+        c->id, (long long)silent_ms, (long long)c->master->heartbeats.tolerance_ms);
+    (void)coordi_connection_doubt(c, why.cause, sizeof why.cause);
     coordi_connection_lose(c, &why);
 }
 

@@ -85,12 +85,12 @@ coord_status coord_master_create(const coord_master_options *options, coord_mast
 
 uint16_t coord_master_port(const coord_master *master)
 {
-    return master->port;
+    return master == NULL ? 0 : master->port;
 }
 
 const char *coord_master_host(const coord_master *master)
 {
-    return master->host;
+    return master == NULL ? NULL : master->host;
 }
 
 /* ---- ping ---- */
@@ -312,7 +312,7 @@ static void run_destroy(coordi_job *job)
 
 void coord_master_destroy(coord_master *master)
 {
-    if (master == NULL || coordi_check_fork(master->loop, "master", NULL) != COORD_OK) {
+    if (master == NULL || coordi_stays_behind(master->loop, &master->destroy_job.link)) {
         return;
     }
     coord_loop *loop = master->loop;

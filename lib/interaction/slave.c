@@ -232,12 +232,12 @@ coord_status coordi_slave_create(const coord_slave_options *options, void *proce
 
 uint16_t coord_slave_port(const coord_slave *slave)
 {
-    return slave->port;
+    return slave == NULL ? 0 : slave->port;
 }
 
 const char *coord_slave_host(const coord_slave *slave)
 {
-    return slave->host;
+    return slave == NULL ? NULL : slave->host;
 }
 
 bool coord_slave_is_connected(const coord_slave *slave)
@@ -247,7 +247,7 @@ bool coord_slave_is_connected(const coord_slave *slave)
 
 bool coord_slave_task_canceled(const coord_slave *slave)
 {
-    return atomic_load(&slave->canceled);
+    return slave != NULL && atomic_load(&slave->canceled);
 }
 
 /* ---- on_lost ---- */
@@ -336,7 +336,7 @@ void coord_slave_destroy(coord_slave *slave)
 void coordi_slave_destroy_with(coord_slave *slave, void (*release)(void *user),
                                void *user)
 {
-    if (slave == NULL || coordi_check_fork(slave->loop, "slave", NULL) != COORD_OK) {
+    if (slave == NULL || coordi_stays_behind(slave->loop, &slave->destroy_job.link)) {
         return;
     }
     coord_loop *loop = slave->loop;

@@ -54,7 +54,9 @@ coord_status coordi_task_create(coord_connection *connection, coord_text data,
 
 coord_task *coord_task_ref(coord_task *task)
 {
-    atomic_fetch_add(&task->refs, 1);
+    if (task != NULL) {
+        atomic_fetch_add(&task->refs, 1);
+    }
     return task;
 }
 
@@ -63,7 +65,9 @@ void coord_task_unref(coord_task *task)
     if (task == NULL || atomic_fetch_sub(&task->refs, 1) != 1) {
         return;
     }
-    coordi_connection_unref(task->connection);
+    if (coordi_check_fork(loop_of(task), "task", NULL) == COORD_OK) {
+        coordi_connection_unref(task->connection);
+    } /* else it stays as it is; but of the task nobody else knows any more */
     coordi_free(task->data);
     coordi_free(task->result);
     coordi_free(task);
@@ -217,6 +221,7 @@ static void on_timeout(coordi_timer *timer)
                       atomic_load(&task->status) == COORD_TASK_STARTED ? "no result"
                                                                        : "not accepted",
                       (long long)task->timeout_ms);
+    (void)coordi_connection_doubt(task->connection, why.cause, sizeof why.cause);
     coordi_task_fail(task, &why);
 }
 

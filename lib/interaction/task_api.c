@@ -199,22 +199,23 @@ void coord_task_cancel(coord_task *task)
 
 const char *coord_task_id(const coord_task *task)
 {
-    return task->id;
+    return task == NULL ? NULL : task->id;
 }
 
 coord_text coord_task_data(const coord_task *task)
 {
-    return (coord_text){task->data, task->data_len};
+    return task == NULL ? (coord_text){NULL, 0}
+                        : (coord_text){task->data, task->data_len};
 }
 
 coord_task_status coord_task_get_status(const coord_task *task)
 {
-    return (coord_task_status)atomic_load(&task->status);
+    return task == NULL ? COORD_TASK_IDLE : (coord_task_status)atomic_load(&task->status);
 }
 
 coord_text coord_task_result(const coord_task *task)
 {
-    if (!coordi_task_is_settled(task)) {
+    if (task == NULL || !coordi_task_is_settled(task)) {
         return (coord_text){NULL, 0};
     }
     return (coord_text){task->result, task->result_len};

@@ -266,7 +266,7 @@ coord_status coord_collector_create(const coord_slave_options *options,
 
 coord_slave *coord_collector_slave(coord_collector *collector)
 {
-    return collector->worker.slave;
+    return collector == NULL ? NULL : collector->worker.slave;
 }
 
 void coord_collector_destroy(coord_collector *collector)
@@ -345,7 +345,7 @@ coord_status coord_learner_create(const coord_slave_options *options,
 
 coord_slave *coord_learner_slave(coord_learner *learner)
 {
-    return learner->worker.slave;
+    return learner == NULL ? NULL : learner->worker.slave;
 }
 
 void coord_learner_destroy(coord_learner *learner)

@@ -299,7 +299,7 @@ static void run_destroy(coordi_job *job)
 void coord_launcher_destroy(coord_launcher *launcher)
 {
     if (launcher == NULL ||
-        coordi_check_fork(launcher->loop, "launcher", NULL) != COORD_OK) {
+        coordi_stays_behind(launcher->loop, &launcher->destroy_job.link)) {
         return;
     }
     coord_loop *loop = launcher->loop;

@@ -227,56 +227,6 @@ static void nothing_is_printed(void **state)
     (void)fclose(file);
 }
 
-/* In the child. Returns how many calls did not answer COORD_ERR_FORKED. */
-static int make_all_calls(real_team *t)
-{
-    const coord_text task = {"{\"task_id\": \"f\"}", 16};
-    CommCoordinator *c = t->c;
-    char *text = NULL;
-    const coord_status answers[] = {
-        comm_coordinator_start(c, NULL),
-        comm_coordinator_send_collector_task(c, task, NULL, NULL),
-        comm_coordinator_post_collector_task(c, task, NULL),
-        comm_coordinator_send_learner_task(c, task, NULL, NULL),
-        comm_coordinator_post_learner_task(c, task, NULL),
-        comm_coordinator_cancel_task(c, "f", NULL),
-        comm_coordinator_data_ready(c, NULL, NULL),
-        comm_coordinator_wait(c, 1000, NULL),
-        comm_coordinator_wait_task(c, "f", 1000, NULL),
-        comm_coordinator_status(c, &text, NULL),
-        comm_coordinator_close(c, NULL),
-        coord_slave_close(coord_collector_slave(t->workers[0]), 1000, NULL),
-    };
-    int wrong = 0;
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
-        wrong += answers[i] != COORD_ERR_FORKED;
-    }
-    return wrong;
-}
-
-static void in_a_forked_child_calls_are_refused_and_destroy_returns(void **state)
-{
-    enum { LIMIT_S = 30 };
-    static real_team t;
-    (void)state;
-    real_team_start(&t, NULL, 1, "\"per_task\"");
-    real_team_work(&t, 2);
-    const pid_t child = fork();
-    if (child == 0) {
-        (void)alarm(LIMIT_S); /* what hangs ends by SIGALRM */
-        const int wrong = make_all_calls(&t);
-        comm_coordinator_destroy(t.c);
-        coord_collector_destroy(t.workers[0]);
-        _exit(wrong);
-    }
-    int how = -1;
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
-    real_team_work(&t, 2); /* the parent has noticed nothing */
-    real_team_end(&t);
-}
-
 /* ---- a host that is out of descriptors ---- */
 
 static void without_descriptors_creation_fails_and_leaves_nothing(void **state)
@@ -332,7 +282,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_that_the_host_starts_inherit_no_descriptor),
         cmocka_unit_test(programs_that_start_while_it_works_inherit_none_either),
         cmocka_unit_test(nothing_is_printed),
-        cmocka_unit_test(in_a_forked_child_calls_are_refused_and_destroy_returns),
         cmocka_unit_test(without_descriptors_creation_fails_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

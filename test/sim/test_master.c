@@ -273,6 +273,14 @@ static void options_are_checked(void **state)
     o.host = "10.0.0.1";
     assert_int_equal(coord_master_create(&o, &m, &err), COORD_ERR_ARG);
     assert_non_null(strstr(err.text, "beyond loopback"));
+    o.host = "[::1]";
+    assert_int_equal(coord_master_create(&o, &m, &err), COORD_ERR_ARG);
+    assert_non_null(strstr(err.text, "without port and brackets, got \"[::1]\""));
+    o.host = "10.0.0.1";
+    o.my_address = "10.0.0.1:7";
+    assert_int_equal(coord_master_create(&o, &m, &err), COORD_ERR_ARG);
+    assert_non_null(strstr(err.text, "my_address must be"));
+    o.my_address = NULL;
     o.insecure = true;
     o.heartbeat_check_ms = 0;
     assert_int_equal(coord_master_create(&o, &m, &err), COORD_ERR_ARG);

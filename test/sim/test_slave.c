@@ -563,6 +563,11 @@ static void options_are_checked(void **state)
     o.heartbeat_ms = 200;
     o.host = HOST;
     assert_int_equal(coord_slave_create(&o, &s, &err), COORD_ERR_ARG);
+    assert_non_null(strstr(err.text, "beyond loopback"));
+    o.host = "[::1]";
+    assert_int_equal(coord_slave_create(&o, &s, &err), COORD_ERR_ARG);
+    assert_non_null(strstr(err.text, "without port and brackets, got \"[::1]\""));
+    o.host = HOST;
     o.insecure = true;
     o.port = r.port;
     assert_int_equal(coord_slave_create(&o, &s, &err), COORD_ERR_IO);

@@ -535,6 +535,25 @@ static void in_a_forked_child_only_destroy_works(void **state)
     coord_loop_destroy(loop);
 }
 
+static void the_lock_of_the_process_is_free_in_a_forked_child(void **state)
+{
+    (void)state;
+    coordi_process_lock();
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)alarm(30); /* it hangs */
+        coordi_process_lock();
+        coordi_process_unlock();
+        _exit(coordi_process_id() == getpid() ? 7 : 1);
+    }
+    coordi_process_unlock();
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+}
+
 static void look_at_signals(void *arg)
 {
     sigset_t *mask = arg;
@@ -613,6 +632,7 @@ int main(void)
         cmocka_unit_test(create_survives_every_failed_allocation),
         cmocka_unit_test(options_of_a_newer_header_are_refused_when_set),
         cmocka_unit_test(in_a_forked_child_only_destroy_works),
+        cmocka_unit_test(the_lock_of_the_process_is_free_in_a_forked_child),
         cmocka_unit_test(threads_of_ours_take_no_signals_but_their_own_faults),
         cmocka_unit_test(frames_tell_whose_callbacks_are_on_the_stack),
         cmocka_unit_test(uuids_are_version_4_and_differ),
