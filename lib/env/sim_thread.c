@@ -62,6 +62,16 @@ void coordi_sim_sleep(coordi_thread *self, int64_t until_ms)
     pass(self);
 }
 
+void coordi_sim_wake_sleepers(coord_sim *sim)
+{
+    for (coordi_link *at = sim->threads.next; at != &sim->threads; at = at->next) {
+        coordi_thread *thread = COORDI_ITEM(at, coordi_thread, link);
+        if (thread->sleeps && !coordi_linked(&thread->actor.held)) {
+            coordi_sim_ready(sim, &thread->actor);
+        }
+    }
+}
+
 void coordi_sim_maybe_yield(coord_sim *sim)
 {
     coordi_thread *self = coordi_sim_self(sim);
@@ -280,6 +290,7 @@ coord_status coord_sim_thread_join(coord_sim_thread *handle, int64_t limit_ms,
         rc = coordi_fail(err, COORD_ERR_TIMEOUT,
                          "sim: thread %u has not returned within %lld ms", thread->index,
                          (long long)limit_ms);
+        coordi_sim_explain(sim, err);
     }
     if (rc != COORD_OK) {
         (void)pthread_mutex_unlock(&sim->lock);
