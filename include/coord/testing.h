@@ -54,9 +54,10 @@ COORD_API COORD_MUST_USE coord_status coord_sim_create(const coord_sim_options *
 
 /**
  * Gives the world back, after the objects in it were destroyed, threads joined and loops
- * given back: does what they still had to do, without moving the clock, and frees all.
- * With loops or threads left the world stays until the last of them has gone; objects
- * that are destroyed then do the rest of their work within that call. Takes NULL.
+ * given back: does what they still had to do, without moving the clock (sleepers are
+ * woken), and frees all. With loops or threads left the world stays until the last of
+ * them has gone; objects that are destroyed then do the rest of their work within that
+ * call. Takes NULL.
  *
  * @thread driver
  */
@@ -84,6 +85,12 @@ COORD_API void coord_sim_set_wall_ms(coord_sim *sim, int64_t wall_ms);
  *  message. Equal for equal seeds. @thread any */
 COORD_API uint64_t coord_sim_trace_hash(const coord_sim *sim);
 
+/** For a test that has failed: the seed, who waits for what, and the last 32 lines of the
+ *  trace, which are kept without a trace sink, too. @param sink gets one line at a time;
+ *  must not call libcoord. @thread any */
+COORD_API void coord_sim_report(const coord_sim *sim, coord_sim_trace_fn *sink,
+                                void *user);
+
 /* ---- running the world ---- */
 
 /* All of these answer COORD_ERR_STATE from a callback on a loop of this world, and when
@@ -100,7 +107,8 @@ COORD_API COORD_MUST_USE coord_status coord_sim_run_for(coord_sim *sim, int64_t 
 /** Asked between two events, on the driver's thread; may call anything. */
 typedef bool coord_sim_done_fn(void *user);
 
-/** Runs until done() says true. @retval COORD_ERR_TIMEOUT `limit_ms` have passed.
+/** Runs until done() says true. @retval COORD_ERR_TIMEOUT `limit_ms` have passed; the
+ *  cause in *err tells who waits for what: requests, calls, processes that stand still.
  *  @thread driver */
 COORD_API COORD_MUST_USE coord_status coord_sim_run_until(coord_sim *sim,
                                                           int64_t limit_ms,
@@ -215,34 +223,6 @@ COORD_API COORD_MUST_USE coord_status coord_sim_get_file(const coord_sim *sim,
 COORD_API COORD_MUST_USE coord_status coord_sim_set_env(coord_sim *sim, const char *name,
                                                         const char *value,
                                                         coord_error *err);
-
-/** A program that processes of this world can run. */
-typedef struct coord_sim_program {
-    size_t size;              /**< written by coord_sim_program_init() */
-    const char *name;         /**< copied; what argv[0] must be */
-    const char *output;       /**< copied; written to stdout at once; default "" */
-    const char *error_output; /**< copied; written to stderr; default "" */
-    int64_t run_ms;           /**< until it exits by itself; default -1: it does not */
-    int exit_code;            /**< with which it does then */
-    bool ignores_signals;     /**< all but SIGKILL; default false: any one ends it */
-    /** Optional: one was started. `argv` and `envp` are closed by NULL and borrowed until
-     *  it returns. It runs on the driver's thread and must not wait. */
-    void (*started)(int64_t pid, const char *const *argv, const char *const *envp,
-                    void *user);
-    void *user; /**< passed to started */
-} coord_sim_program;
-
-/** Fills in this build's defaults. @thread any */
-COORD_API void coord_sim_program_init(coord_sim_program *program, size_t size);
-
-/** Registers a program, or replaces the one of that name; processes that run keep theirs.
- *  @thread any */
-COORD_API COORD_MUST_USE coord_status
-coord_sim_add_program(coord_sim *sim, const coord_sim_program *program, coord_error *err);
-
-/** Ends a running process with this exit code, or minus a signal number. False: no such
- *  process. @thread any */
-COORD_API bool coord_sim_end_process(coord_sim *sim, int64_t pid, int exit_code);
 
 #ifdef __cplusplus
 }

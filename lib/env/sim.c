@@ -82,9 +82,6 @@ void coordi_sim_tell(coord_sim *sim, const coordi_sim_loop *loop, const char *fo
     mix_word(sim, (uint64_t)sim->now_ms);
     mix_word(sim, loop == NULL ? 0 : loop->index);
     coordi_sim_mix(sim, format, strlen(format)); /* the kind of event */
-    if (sim->options.trace == NULL) {
-        return;
-    }
     char line[512];
     int used = snprintf(line, sizeof line, "%lld %s#%u ", (long long)sim->now_ms,
                         loop == NULL ? "world" : loop->host->name,
@@ -95,7 +92,13 @@ void coordi_sim_tell(coord_sim *sim, const coordi_sim_loop *loop, const char *fo
         (void)vsnprintf(line + used, sizeof line - (size_t)used, format, args);
         va_end(args);
     }
-    sim->options.trace(line, sim->options.user);
+    char *kept = sim->recent[sim->told++ % COORDI_SIM_RECENT];
+    size_t len = strnlen(line, COORDI_SIM_LINE_SIZE - 1);
+    memcpy(kept, line, len);
+    kept[len] = '\0';
+    if (sim->options.trace != NULL) {
+        sim->options.trace(line, sim->options.user);
+    }
 }
 
 /* ---- made and freed ---- */
@@ -166,7 +169,7 @@ coord_status coord_sim_create(const coord_sim_options *options, coord_sim **ret,
     /* These can't fail on Linux: they only write into the memory given. */
     (void)pthread_mutex_init(&sim->lock, NULL);
     (void)pthread_cond_init(&sim->idle, NULL);
-    (void)pthread_cond_init(&sim->back, NULL);
+    (void)sem_init(&sim->back, 0, 0);
     *ret = sim;
     return COORD_OK;
 }
@@ -179,7 +182,7 @@ static void free_world(coord_sim *sim)
     coordi_sim_programs_done(sim);
     (void)pthread_mutex_destroy(&sim->lock);
     (void)pthread_cond_destroy(&sim->idle);
-    (void)pthread_cond_destroy(&sim->back);
+    (void)sem_destroy(&sim->back);
     coordi_free(sim->ready);
     coordi_free(sim);
 }
@@ -207,6 +210,7 @@ void coord_sim_destroy(coord_sim *sim)
     for (coordi_link *at = sim->loops.next; at != &sim->loops; at = at->next) {
         coordi_sim_thaw(sim, COORDI_ITEM(at, coordi_sim_loop, link));
     }
+    coordi_sim_wake_sleepers(sim);
     coordi_sim_settle(sim);
     if (sim->refs > 1) {
         COORDI_LOG(&sim->log, COORD_LOG_DEBUG, "destroy: waits for uses=%zu",
@@ -315,13 +319,16 @@ int64_t coordi_sim_after(const coord_sim *sim, int64_t ms)
     return ms > INT64_MAX - sim->now_ms ? INT64_MAX : sim->now_ms + ms;
 }
 
-/* In a thread of the world; false: in another one. */
+/* In a thread of the world; false: in another one. Nobody sleeps in a world that was
+ * given back: its clock stands still. */
 static bool sleep_for(coord_sim *sim, int64_t ms)
 {
     (void)pthread_mutex_lock(&sim->lock);
     coordi_thread *self = coordi_sim_self(sim);
-    if (self != NULL) {
+    if (self != NULL && !sim->abandoned) {
+        self->sleeps = true;
         coordi_sim_sleep(self, coordi_sim_after(sim, ms));
+        self->sleeps = false;
     }
     (void)pthread_mutex_unlock(&sim->lock);
     return self != NULL;
@@ -378,6 +385,7 @@ coord_status coord_sim_run_until(coord_sim *sim, int64_t limit_ms,
             rc = coordi_fail(err, COORD_ERR_TIMEOUT,
                              "sim: what it ran for did not come within %lld ms",
                              (long long)limit_ms);
+            coordi_sim_explain(sim, err);
             break;
         }
     }
@@ -407,6 +415,7 @@ coord_status coord_sim_run_until_idle(coord_sim *sim, int64_t limit_ms, coord_er
             rc = coordi_fail(err, COORD_ERR_TIMEOUT,
                              "sim: %zu messages are still under way after %lld ms",
                              sim->under_way, (long long)limit_ms);
+            coordi_sim_explain(sim, err);
             coordi_sim_jump(sim, limit);
             break;
         }

@@ -21,17 +21,22 @@
 #define COORDI_ENV_SIM_H
 
 #include "base/map.h"
-#include "coord/testing.h"
+#include "coord/testing_program.h"
 #include "env/env.h"
 #include "env/timers.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 typedef struct coordi_sim_actor coordi_sim_actor;
 typedef struct coordi_sim_loop coordi_sim_loop;
 typedef struct coordi_sim_host coordi_sim_host;
 
-enum { COORDI_SIM_HOST_SIZE = 64 }; /* bytes of a host's name, the NUL included */
+enum {
+    COORDI_SIM_HOST_SIZE = 64,  /* bytes of a host's name, the NUL included */
+    COORDI_SIM_RECENT = 32,     /* lines of the trace that are kept */
+    COORDI_SIM_LINE_SIZE = 160, /* bytes of each, the NUL included */
+};
 
 struct coordi_sim_actor {
     coordi_timer wake; /* in the world's heap while it has to wait */
@@ -47,7 +52,7 @@ struct coord_sim {
     coordi_link behind;   /* of what a forked child leaves alone */
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t idle;  /* nobody drives any more */
-    pthread_cond_t back;  /* the baton is back with the driver */
+    sem_t back;           /* the baton is back with the driver */
     size_t refs;          /* the host's, and one each for loops, threads and events */
     bool abandoned;       /* the host has given it back */
     coord_sim_options options;
@@ -59,6 +64,8 @@ struct coord_sim {
     uint64_t bytes_state;  /* ... for what random() hands out */
     uint64_t hash;
     uint64_t at_instant; /* events since the clock moved, or a call began to run it */
+    uint64_t told;       /* lines of the trace, ever */
+    char recent[COORDI_SIM_RECENT][COORDI_SIM_LINE_SIZE]; /* the last of them, a ring */
 
     coordi_heap heap;
     coordi_sim_actor **ready;
@@ -126,11 +133,13 @@ struct coordi_thread {
     coordi_link waiting; /* in an event's waiters */
     coordi_sim_actor actor;
     pthread_t id;
-    pthread_cond_t turn; /* it was given the baton */
+    sem_t turn; /* it was given the baton */
+    char name[16];
     uint32_t index;
     void (*run)(void *arg);
     void *arg;
     coordi_event ended; /* set for ever when run has returned */
+    bool sleeps;        /* in coord_sim_run_for() */
 };
 
 /* ---- sim.c: the world, its clock, chance and trace ---- */
@@ -158,6 +167,11 @@ bool coordi_sim_chance(coord_sim *sim, double probability);
 void coordi_sim_tell(coord_sim *sim, const coordi_sim_loop *loop, const char *format, ...)
     COORD_PRINTF(3, 4);
 void coordi_sim_mix(coord_sim *sim, const void *bytes, size_t len);
+
+/* ---- sim_report.c: what a world says of itself ---- */
+
+/* Why time passed in vain, as the cause of *err (or NULL). */
+void coordi_sim_explain(const coord_sim *sim, coord_error *err);
 
 /* ---- sim_actor.c: what happens next ---- */
 
@@ -196,6 +210,7 @@ void coordi_sim_threads_leave(coordi_sim_loop *loop); /* the loop goes */
 void coordi_sim_maybe_yield(coord_sim *sim);
 /* The calling thread of the world sleeps. */
 void coordi_sim_sleep(coordi_thread *self, int64_t until_ms);
+void coordi_sim_wake_sleepers(coord_sim *sim); /* the world has been given back */
 
 coord_status coordi_sim_thread_start(coord_loop *loop, const char *name,
                                      void (*run)(void *arg), void *arg,

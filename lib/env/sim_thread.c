@@ -10,8 +10,9 @@
  *
  * A thread of the world is a real thread that runs only while it has the baton:
  * sim->holder. It gets it from the driver, who then sleeps until it comes back, which is
- * when the thread waits in here or has returned. The hand-over goes through the world's
- * lock and two condition variables, so that all that one side wrote is seen by the other.
+ * when the thread waits in here or has returned. Each side sleeps on a semaphore of its
+ * own and is woken when the lock is free, so that a hand-over is one switch of threads;
+ * all that one side wrote is seen by the other.
  *
  * Outside threads never have the baton: when they wait, they run the world. */
 
@@ -22,35 +23,53 @@ coordi_thread *coordi_sim_self(const coord_sim *sim)
     return current_thread != NULL && current_thread->sim == sim ? current_thread : NULL;
 }
 
+static void await(sem_t *turn)
+{
+    while (sem_wait(turn) != 0) { /* a signal of the host came in between */
+    }
+}
+
 /* Driver: lends the baton, and waits for it. */
 static void lend(coordi_thread *thread)
 {
     coord_sim *sim = thread->sim;
     sim->holder = thread;
-    (void)pthread_cond_signal(&thread->turn);
-    while (sim->holder != NULL) {
-        (void)pthread_cond_wait(&sim->back, &sim->lock);
-    }
+    (void)pthread_mutex_unlock(&sim->lock);
+    (void)sem_post(&thread->turn);
+    await(&sim->back);
+    (void)pthread_mutex_lock(&sim->lock);
 }
 
+/* The thread that has the baton: gives it back, and the lock up. */
 static void give_back(coord_sim *sim)
 {
     sim->holder = NULL;
-    (void)pthread_cond_signal(&sim->back);
+    (void)pthread_mutex_unlock(&sim->lock);
+    (void)sem_post(&sim->back);
 }
 
-static void await_turn(coordi_thread *self)
+/* ... and goes on when it gets it again. */
+static void pass(coordi_thread *self)
 {
-    while (self->sim->holder != self) {
-        (void)pthread_cond_wait(&self->turn, &self->sim->lock);
-    }
+    give_back(self->sim);
+    await(&self->turn);
+    (void)pthread_mutex_lock(&self->sim->lock);
 }
 
 void coordi_sim_sleep(coordi_thread *self, int64_t until_ms)
 {
     coordi_sim_at(self->sim, &self->actor, until_ms);
-    give_back(self->sim);
-    await_turn(self);
+    pass(self);
+}
+
+void coordi_sim_wake_sleepers(coord_sim *sim)
+{
+    for (coordi_link *at = sim->threads.next; at != &sim->threads; at = at->next) {
+        coordi_thread *thread = COORDI_ITEM(at, coordi_thread, link);
+        if (thread->sleeps && !coordi_linked(&thread->actor.held)) {
+            coordi_sim_ready(sim, &thread->actor);
+        }
+    }
 }
 
 void coordi_sim_maybe_yield(coord_sim *sim)
@@ -58,8 +77,7 @@ void coordi_sim_maybe_yield(coord_sim *sim)
     coordi_thread *self = coordi_sim_self(sim);
     if (self != NULL && coordi_sim_chance(sim, sim->options.yield_chance)) {
         coordi_sim_ready(sim, &self->actor);
-        give_back(sim);
-        await_turn(self);
+        pass(self);
     }
 }
 
@@ -88,14 +106,13 @@ static void *thread_main(void *arg)
     coordi_thread *self = arg;
     coord_sim *sim = self->sim;
     current_thread = self;
-    (void)pthread_mutex_lock(&sim->lock);
-    await_turn(self);
-    (void)pthread_mutex_unlock(&sim->lock);
+    /* By itself: naming another thread goes through /proc, which takes longer. */
+    (void)pthread_setname_np(pthread_self(), self->name);
+    await(&self->turn);
     self->run(self->arg);
     (void)pthread_mutex_lock(&sim->lock);
     set_event(&self->ended);
     give_back(sim);
-    (void)pthread_mutex_unlock(&sim->lock);
     return NULL;
 }
 
@@ -105,15 +122,11 @@ static int start_real(coordi_thread *thread, const char *name)
 {
     sigset_t all;
     sigset_t before;
-    char short_name[16];
+    (void)snprintf(thread->name, sizeof thread->name, "%s", name);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* what it inherits */
     int rc = pthread_create(&thread->id, NULL, thread_main, thread);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc == 0) {
-        (void)snprintf(short_name, sizeof short_name, "%s", name);
-        (void)pthread_setname_np(thread->id, short_name);
-    }
     return rc;
 }
 
@@ -126,11 +139,11 @@ static coord_status start(coord_sim *sim, coordi_sim_loop *loop, const char *nam
     if (!coordi_sim_add(sim, &thread->actor, act, loop)) {
         return coordi_fail_nomem(err, "sim: thread");
     }
-    (void)pthread_cond_init(&thread->turn, NULL);
+    (void)sem_init(&thread->turn, 0, 0);
     int rc = start_real(thread, name);
     if (rc != 0) {
         coordi_sim_drop(sim, &thread->actor);
-        (void)pthread_cond_destroy(&thread->turn);
+        (void)sem_destroy(&thread->turn);
         return coordi_fail_errno(err, rc, "sim: start thread %s", name);
     }
     thread->index = ++sim->thread_count;
@@ -217,7 +230,7 @@ static void free_thread(coordi_thread *thread)
     (void)pthread_mutex_lock(&sim->lock);
     coordi_sim_drop(sim, &thread->actor);
     coordi_list_remove(&thread->link);
-    (void)pthread_cond_destroy(&thread->turn);
+    (void)sem_destroy(&thread->turn);
     coordi_free(thread);
     coordi_sim_unlock_unref(sim);
 }
@@ -284,6 +297,7 @@ coord_status coord_sim_thread_join(coord_sim_thread *handle, int64_t limit_ms,
         rc = coordi_fail(err, COORD_ERR_TIMEOUT,
                          "sim: thread %u has not returned within %lld ms", thread->index,
                          (long long)limit_ms);
+        coordi_sim_explain(sim, err);
     }
     if (rc != COORD_OK) {
         (void)pthread_mutex_unlock(&sim->lock);

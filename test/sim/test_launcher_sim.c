@@ -1,6 +1,6 @@
 /* The launcher in the simulated world: programs are scripts, time is virtual. */
 #include "coord/launcher.h"
-#include "coord/testing.h"
+#include "coord/testing_program.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  * runs out; and its programs, files and environment. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "coord/testing.h"
+#include "coord/testing_program.h"
 #include "env/lane.h"
 
 #include <errno.h>
