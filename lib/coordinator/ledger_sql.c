@@ -1,7 +1,7 @@
 #include "coordinator/ledger_sql.h"
 
 /* Written for people, too, who look with the sqlite3 shell. */
-const char COORDI_LEDGER_SCHEMA[] =
+const char coordi_ledger_schema[] =
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE total (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO total VALUES ('accepted', 0), ('finished', 0), ('failed', 0),"
@@ -43,7 +43,7 @@ const char COORDI_LEDGER_SCHEMA[] =
 #define OPEN "state IN ('queued', 'running')"
 #define TIME(n) "strftime('%Y-%m-%dT%H:%M:%fZ', " n " / 1000.0, 'unixepoch')"
 
-const char *const COORDI_LEDGER_STATEMENTS[COORDI_SQL_COUNT] = {
+const char *const coordi_ledger_statements[COORDI_SQL_COUNT] = {
     [COORDI_SQL_ABOUT] = "INSERT OR REPLACE INTO about VALUES (?1, ?2)",
     [COORDI_SQL_ACCEPT] = "INSERT INTO task (number, id, role, state, accepted_at, task)"
                           " VALUES (?1, ?2, ?3, 'queued', " TIME("?4") ", ?5)",

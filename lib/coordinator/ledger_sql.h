@@ -29,8 +29,8 @@ typedef enum coordi_ledger_statement {
     COORDI_SQL_COUNT
 } coordi_ledger_statement;
 
-extern const char COORDI_LEDGER_SCHEMA[];
-extern const char *const COORDI_LEDGER_STATEMENTS[COORDI_SQL_COUNT];
+extern const char coordi_ledger_schema[];
+extern const char *const coordi_ledger_statements[COORDI_SQL_COUNT];
 
 /* What a request asked for, as the table spells it. */
 const char *coordi_ledger_request_str(coordi_ticket_kind kind);
