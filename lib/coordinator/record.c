@@ -26,23 +26,31 @@ static void undo_depart(coordi_run *run)
 
 /* ---- a task is accepted ---- */
 
-static void on_accepted(const coord_error *failure, void *arg)
+static void answer_post(coordi_run *run, const coord_error *failure)
 {
-    coordi_run *run = arg;
-    bool last = came_back(run);
     if (run->post != NULL) {
         coordi_op_finish(run->post, failure == NULL ? COORD_OK : failure->status,
                          failure);
         run->post = NULL;
     }
+}
+
+static void on_accepted(const coord_error *failure, void *arg)
+{
+    coordi_run *run = arg;
+    bool last = came_back(run);
     if (failure != NULL) {
         coord_error why;
         (void)coordi_fail_because(&why, failure->status, failure,
                                   "task '%.100s': the ledger could not be told of it",
                                   run->id);
+        answer_post(run, &why);
         coordi_run_stop(run, COORDI_EVENT_BROKEN, &why);
-    } else if (last) {
-        coordi_run_dispatch(run, COORDI_EVENT_RECORDED);
+    } else {
+        answer_post(run, NULL);
+        if (last) {
+            coordi_run_dispatch(run, COORDI_EVENT_RECORDED);
+        }
     }
     coordi_run_unref(run);
 }
@@ -53,10 +61,7 @@ void coordi_run_record_acceptance(coordi_run *run)
     coord_error err;
     c->counters.accepted++;
     if (c->ledger == NULL) {
-        if (run->post != NULL) {
-            coordi_op_finish(run->post, COORD_OK, NULL);
-            run->post = NULL;
-        }
+        answer_post(run, NULL);
         coordi_run_dispatch(run, COORDI_EVENT_RECORDED);
         return;
     }
@@ -66,9 +71,8 @@ void coordi_run_record_acceptance(coordi_run *run)
         on_accepted(&err, run);
         return;
     }
-    if (run->post != NULL && coordi_inside(c->loop)) { /* nobody may wait here */
-        coordi_op_finish(run->post, COORD_OK, NULL);
-        run->post = NULL;
+    if (run->post != NULL && run->post->event == NULL) { /* nobody may wait there */
+        answer_post(run, NULL);
     }
 }
 
