@@ -180,6 +180,17 @@ static void on_restart(CommCoordinator *c, const char *task_id, uint32_t attempt
     event_end(&e);
 }
 
+static void on_resume(CommCoordinator *c, const char *task_id, coord_text text,
+                      void *user)
+{
+    event e;
+    (void)c;
+    (void)user;
+    event_begin(&e, "task_resume", task_id);
+    event_add_json(&e, "task", text);
+    event_end(&e);
+}
+
 static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *why,
                     void *user)
 {
@@ -206,6 +217,7 @@ void host_callbacks(host *h, comm_coordinator_callbacks *ret)
     ret->deal_with_decrease_collector = on_decrease;
     ret->deal_with_task_start = on_start;
     ret->deal_with_task_restart = on_restart;
+    ret->deal_with_task_resume = on_resume;
     ret->deal_with_task_fail = on_fail;
     ret->user = h;
 }

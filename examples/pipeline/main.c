@@ -40,6 +40,10 @@
  * where the lines of one task come in this order, those of several tasks mixed, and some
  * learner_get_data return 0 while there is no sample yet.
  *
+ * With "ledger": "run.ledger" in the coordinator's configuration it may be killed at any
+ * moment. Started again, it goes on with the tasks that had not ended: a line task_resume
+ * tells of each, and workers that still know it are not disturbed.
+ *
  * A collector's task is finished when its worker says "collector_done": true; a learner's
  * after learner_iters steps, or when its worker says "learner_done": true. The exit status
  * is 0 when all have finished, 1 when a task or the start has failed or a signal came, 2
@@ -96,6 +100,9 @@ static bool post_tasks(pipeline *p)
             t->role == COORD_LEARNER
                 ? comm_coordinator_post_learner_task(p->coordinator, t->text, &err)
                 : comm_coordinator_post_collector_task(p->coordinator, t->text, &err);
+        if (rc == COORD_ERR_EXISTS) {
+            continue; /* the ledger has brought it back */
+        }
         if (rc != COORD_OK) {
             complain("", &err);
             return false;

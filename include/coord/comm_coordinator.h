@@ -48,10 +48,14 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_create(
 /**
  * Listens, and connects to the configured workers. Returns once `min_collectors` and
  * `min_learners` are connected, or after `max_retry_second` if each configured role has
- * one; those missing are tried on in the background.
+ * one; those missing are tried on in the background. With a `ledger`, tasks that had not
+ * ended when the process before this one did go on: deal_with_task_resume.
  *
  * @param[out] err  Also written with COORD_OK when some are missing: text names them.
- * @retval COORD_ERR_IO       The address can't be listened on.
+ * @retval COORD_ERR_IO       The address can't be listened on, or the ledger not be used.
+ * @retval COORD_ERR_FORMAT   The ledger is damaged, newer or no ledger; it is left alone.
+ * @retval COORD_ERR_BUSY     Another coordinator has the ledger.
+ * @retval COORD_ERR_ARG      The ledger has tasks for which a callback is NULL.
  * @retval COORD_ERR_TIMEOUT  A role has no worker; text names the missing and why.
  *                            Everything is released: it may be started again.
  * @retval COORD_ERR_STATE    Started or closed already, or on the loop thread.
@@ -73,6 +77,7 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_start(CommCoordinator *c,
  * @retval COORD_ERR_FORMAT   The task is not a well-formed JSON object.
  * @retval COORD_ERR_EXISTS   A task of this id is queued or runs.
  * @retval COORD_ERR_BUSY     `max_queued_tasks` wait already.
+ * @retval COORD_ERR_IO       The ledger could not be told of it. No callback runs.
  * @retval COORD_ERR_REFUSED  The worker refused it; err has its words. No callback runs.
  * @retval COORD_ERR_TIMEOUT  `queue_timeout_s` or `start_timeout_s` has passed; no
  *                            callback runs.
@@ -89,8 +94,9 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_send_learner_task(
     CommCoordinator *c, coord_text task, char worker_id[COORD_ID_SIZE], coord_error *err);
 
 /**
- * As send, but never waits: acceptance is told by deal_with_task_start, refusal by
- * deal_with_task_fail. Works in every callback.
+ * As send, but waits for no worker: acceptance is told by deal_with_task_start, refusal
+ * by deal_with_task_fail. Works in every callback. With a ledger it returns when the task
+ * is written down; on the loop thread, where nothing may wait, a moment before that.
  *
  * @retval COORD_OK  Queued: the task will end in exactly one of its finish callback and
  *                   deal_with_task_fail.
@@ -182,7 +188,8 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_drain(CommCoordinator *c,
 /**
  * Ends everything: queued and running tasks through deal_with_task_fail
  * (COORD_ERR_CLOSED), idle workers are disconnected politely, busy ones at once. Returns
- * within `close_timeout_s`. Idempotent.
+ * within `close_timeout_s`. Idempotent. With a `ledger`, those tasks stay pending in it
+ * instead, and nobody is told: the next start goes on with them.
  *
  * @retval COORD_OK           Closed; no callback runs or will run.
  * @retval COORD_ERR_TIMEOUT  Host callbacks still run; text names their tasks. May be
