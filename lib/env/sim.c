@@ -164,7 +164,7 @@ coord_status coord_sim_create(const coord_sim_options *options, coord_sim **ret,
     /* These can't fail on Linux: they only write into the memory given. */
     (void)pthread_mutex_init(&sim->lock, NULL);
     (void)pthread_cond_init(&sim->idle, NULL);
-    (void)pthread_cond_init(&sim->back, NULL);
+    (void)sem_init(&sim->back, 0, 0);
     *ret = sim;
     return COORD_OK;
 }
@@ -176,7 +176,7 @@ static void free_world(coord_sim *sim)
     coordi_sim_programs_done(sim);
     (void)pthread_mutex_destroy(&sim->lock);
     (void)pthread_cond_destroy(&sim->idle);
-    (void)pthread_cond_destroy(&sim->back);
+    (void)sem_destroy(&sim->back);
     coordi_free(sim->ready);
     coordi_free(sim);
 }

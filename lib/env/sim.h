@@ -26,6 +26,7 @@
 #include "env/timers.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 typedef struct coordi_sim_actor coordi_sim_actor;
 typedef struct coordi_sim_loop coordi_sim_loop;
@@ -45,7 +46,7 @@ struct coordi_sim_actor {
 struct coord_sim {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t idle;  /* nobody drives any more */
-    pthread_cond_t back;  /* the baton is back with the driver */
+    sem_t back;           /* the baton is back with the driver */
     size_t refs;          /* the host's, and one each for loops, threads and events */
     bool abandoned;       /* the host has given it back */
     coord_sim_options options;
@@ -122,7 +123,7 @@ struct coordi_thread {
     coordi_link waiting; /* in an event's waiters */
     coordi_sim_actor actor;
     pthread_t id;
-    pthread_cond_t turn; /* it was given the baton */
+    sem_t turn; /* it was given the baton */
     uint32_t index;
     void (*run)(void *arg);
     void *arg;

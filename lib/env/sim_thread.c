@@ -10,8 +10,8 @@
  *
  * A thread of the world is a real thread that runs only while it has the baton:
  * sim->holder. It gets it from the driver, who then sleeps until it comes back, which is
- * when the thread waits in here or has returned. The hand-over goes through the world's
- * lock and two condition variables, so that all that one side wrote is seen by the other.
+ * when the thread waits in here or has returned. Whoever hands it over gives up the
+ * world's lock before he wakes the other one, who would only run into it.
  *
  * Outside threads never have the baton: when they wait, they run the world. */
 
@@ -22,28 +22,35 @@ coordi_thread *coordi_sim_self(const coord_sim *sim)
     return current_thread != NULL && current_thread->sim == sim ? current_thread : NULL;
 }
 
+static void await(sem_t *word)
+{
+    while (sem_wait(word) != 0) { /* a signal of the host's */
+    }
+}
+
 /* Driver: lends the baton, and waits for it. */
 static void lend(coordi_thread *thread)
 {
     coord_sim *sim = thread->sim;
     sim->holder = thread;
-    (void)pthread_cond_signal(&thread->turn);
-    while (sim->holder != NULL) {
-        (void)pthread_cond_wait(&sim->back, &sim->lock);
-    }
+    (void)pthread_mutex_unlock(&sim->lock);
+    (void)sem_post(&thread->turn);
+    await(&sim->back);
+    (void)pthread_mutex_lock(&sim->lock);
 }
 
+/* Gives up the lock, too. */
 static void give_back(coord_sim *sim)
 {
     sim->holder = NULL;
-    (void)pthread_cond_signal(&sim->back);
+    (void)pthread_mutex_unlock(&sim->lock);
+    (void)sem_post(&sim->back);
 }
 
 static void await_turn(coordi_thread *self)
 {
-    while (self->sim->holder != self) {
-        (void)pthread_cond_wait(&self->turn, &self->sim->lock);
-    }
+    await(&self->turn);
+    (void)pthread_mutex_lock(&self->sim->lock);
 }
 
 void coordi_sim_sleep(coordi_thread *self, int64_t until_ms)
@@ -88,14 +95,11 @@ static void *thread_main(void *arg)
     coordi_thread *self = arg;
     coord_sim *sim = self->sim;
     current_thread = self;
-    (void)pthread_mutex_lock(&sim->lock);
-    await_turn(self);
-    (void)pthread_mutex_unlock(&sim->lock);
+    await(&self->turn);
     self->run(self->arg);
     (void)pthread_mutex_lock(&sim->lock);
     set_event(&self->ended);
     give_back(sim);
-    (void)pthread_mutex_unlock(&sim->lock);
     return NULL;
 }
 
@@ -126,11 +130,11 @@ static coord_status start(coord_sim *sim, coordi_sim_loop *loop, const char *nam
     if (!coordi_sim_add(sim, &thread->actor, act, loop)) {
         return coordi_fail_nomem(err, "sim: thread");
     }
-    (void)pthread_cond_init(&thread->turn, NULL);
+    (void)sem_init(&thread->turn, 0, 0);
     int rc = start_real(thread, name);
     if (rc != 0) {
         coordi_sim_drop(sim, &thread->actor);
-        (void)pthread_cond_destroy(&thread->turn);
+        (void)sem_destroy(&thread->turn);
         return coordi_fail_errno(err, rc, "sim: start thread %s", name);
     }
     thread->index = ++sim->thread_count;
@@ -217,7 +221,7 @@ static void free_thread(coordi_thread *thread)
     (void)pthread_mutex_lock(&sim->lock);
     coordi_sim_drop(sim, &thread->actor);
     coordi_list_remove(&thread->link);
-    (void)pthread_cond_destroy(&thread->turn);
+    (void)sem_destroy(&thread->turn);
     coordi_free(thread);
     coordi_sim_unlock_unref(sim);
 }
