@@ -221,8 +221,11 @@ coord_status comm_coordinator_start(CommCoordinator *c, coord_error *err)
 {
     coord_status rc;
     coordi_op *op = make_op(c, sizeof *op, run_start, true, c, "start", err, &rc);
-    return op == NULL ? rc
-                      : finish_call(op, c->config.max_retry_ms + GRACE_MS, "start", err);
+    if (op == NULL) {
+        return rc;
+    }
+    op->revocable = true;
+    return finish_call(op, c->config.max_retry_ms + GRACE_MS, "start", err);
 }
 
 static void run_close(coordi_op *op)
@@ -306,6 +309,8 @@ static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_
         return rc;
     }
     op->op.release = release_send;
+    op->op.borrows = post; /* a caller who was told "too late" is not surprised later */
+    op->op.revocable = !post;
     op->kind = kind;
     op->post = post;
     op->task = (coord_text){coordi_memdup(task.ptr, task.len), task.len};
