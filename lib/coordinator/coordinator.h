@@ -204,6 +204,12 @@ typedef struct coordi_run_kind {
     coordi_event_kind (*read)(coordi_run *run, coord_text result);
 } coordi_run_kind;
 
+/* What a callback is about. */
+typedef struct coordi_delivery {
+    uint32_t attempt;
+    uint64_t sequence;
+} coordi_delivery;
+
 struct coordi_run {
     size_t refs;
     CommCoordinator *c; /* a reference */
@@ -213,8 +219,7 @@ struct coordi_run {
     char *task; /* the host's text; owned */
     size_t task_len;
     uint32_t attempt;
-    uint64_t sequence;       /* of the request under way, or the last */
-    uint64_t start_sequence; /* ... of the start, for its callback */
+    uint64_t sequence; /* of the request under way, or the last */
     coordi_link queue;
     int64_t since_ms; /* of the state */
 
@@ -239,6 +244,8 @@ struct coordi_run {
     coordi_job restart_job;
     coordi_job end_job;
     coordi_event_kind (*call)(coordi_run *run); /* what `job` does on the lane */
+    coordi_delivery call_about; /* of `job`, which the loop may leave behind */
+    coordi_delivery start_about;
     coordi_event_kind returned;
     coord_error call_why; /* with COORDI_EVENT_BROKEN */
     bool ready;           /* data_ready came while the host was looking */
