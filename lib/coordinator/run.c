@@ -465,6 +465,13 @@ void coordi_run_send_start(coordi_run *run)
 void coordi_run_started(coordi_run *run)
 {
     run->accepted = true;
+    if (run->send != NULL && !coordi_op_claim(&run->send->op)) {
+        coord_error why;
+        (void)coordi_fail(&why, COORD_ERR_TIMEOUT,
+                          "task '%.100s': whoever sent it has given up", run->id);
+        coordi_run_stop(run, COORDI_EVENT_STOP, &why);
+        return;
+    }
     COORDI_LOG(&run->c->log, COORD_LOG_INFO, "task started task=%s worker=%s attempt=%u",
                run->id, run->worker_id, run->attempt);
     if (run->send != NULL) {

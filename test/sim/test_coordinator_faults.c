@@ -1,16 +1,11 @@
 /* The coordinator among workers that die, fall silent and come back: whatever happens in
- * whatever state, each task ends once and in time, and no worker is lost for good.
- *
- * SEED=n runs that seed of the random stories alone; with TRACE=1 it prints all that
- * happens. SEEDS=n runs the first n, instead of 200. */
+ * whatever state, each task ends once and in time, and no worker is lost for good. */
 #include "base/alloc.h"
 #include "support/cluster.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -429,214 +424,6 @@ static void any_allocation_may_fail_while_it_closes(void **state)
     }
 }
 
-/* ---- random stories ---- */
-
-static uint64_t seed_under_way;
-static uint64_t chance;
-
-static uint64_t draw(uint64_t count)
-{
-    chance ^= chance << 13;
-    chance ^= chance >> 7;
-    chance ^= chance << 17;
-    return (chance >> 11) % count;
-}
-
-typedef struct story {
-    cluster k;
-    int posted;
-    bool paused[CLUSTER_WORKERS_MAX];
-    bool down[CLUSTER_WORKERS_MAX];
-} story;
-
-static void post_one(story *s)
-{
-    char id[16];
-    bool collector = s->posted % 3 != 2;
-    (void)snprintf(id, sizeof id, "t%d", s->posted++);
-    cluster_post(&s->k, collector ? COORD_COLLECTOR : COORD_LEARNER, id);
-}
-
-static void strike_one(story *s)
-{
-    size_t n = (size_t)draw((uint64_t)s->k.worker_count);
-    cluster_worker *w = &s->k.workers[n];
-    char id[16];
-    if (s->down[n]) {
-        cluster_revive(&s->k, w->id);
-        s->down[n] = false;
-        return;
-    }
-    switch (draw(7)) {
-    case 0:
-        cluster_crash(&s->k, w->id);
-        s->down[n] = true;
-        s->paused[n] = false;
-        break;
-    case 1:
-        s->paused[n] = !s->paused[n];
-        coord_sim_pause(s->k.sim, w->loop, s->paused[n]);
-        break;
-    case 2:
-        assert_int_equal(coord_sim_block(s->k.sim, w->host, "10.0.0.1", true, NULL),
-                         COORD_OK);
-        break;
-    case 3:
-        assert_int_equal(coord_sim_block(s->k.sim, "10.0.0.1", w->host, true, NULL),
-                         COORD_OK);
-        break;
-    case 4:
-        coord_sim_heal(s->k.sim);
-        break;
-    case 5:
-        (void)snprintf(id, sizeof id, "t%d", (int)draw((uint64_t)s->posted));
-        if (draw(2) == 0 && comm_coordinator_cancel_task(s->k.c, id, NULL) != COORD_OK) {
-            assert_true(cluster_ends(&s->k, id) == 1);
-        }
-        break;
-    default:
-        break; /* nothing this time */
-    }
-}
-
-static void mend_all(story *s)
-{
-    coord_sim_link plain;
-    coord_sim_link_init(s->k.sim, &plain, sizeof plain);
-    cluster_link(&s->k, &plain);
-    coord_sim_heal(s->k.sim);
-    for (int i = 0; i < s->k.worker_count; i++) {
-        cluster_worker *w = &s->k.workers[i];
-        if (s->down[i]) {
-            cluster_revive(&s->k, w->id);
-        } else if (s->paused[i]) {
-            coord_sim_pause(s->k.sim, w->loop, false);
-        }
-        s->down[i] = false;
-        s->paused[i] = false;
-    }
-}
-
-/* A task that finished has brought each of its samples once, in order (G3). */
-static void check_samples(const story *s, const char *id)
-{
-    const cluster *k = &s->k;
-    int next = 1;
-    for (int i = 0; i < k->event_count; i++) {
-        const cluster_event *e = &k->events[i];
-        if (strcmp(e->task, id) == 0 && strcmp(e->name, "restart") == 0) {
-            next = 1; /* a new attempt begins with its first sample */
-        }
-        if (strcmp(e->task, id) == 0 && strcmp(e->name, "send_data") == 0) {
-            const char *dash = strchr(e->detail, '-');
-            assert_non_null(dash);
-            assert_int_equal(atoi(dash + 1), next++);
-        }
-    }
-    assert_int_equal(next - 1, 3);
-}
-
-static void check_ends(const story *s)
-{
-    for (int i = 0; i < s->posted; i++) {
-        char id[16];
-        (void)snprintf(id, sizeof id, "t%d", i);
-        if (cluster_ends(&s->k, id) != 1) {
-            fail_msg("task %s has %d ends", id, cluster_ends(&s->k, id));
-        }
-        if (i % 3 != 2 && cluster_count(&s->k, "finish", id) == 1) {
-            check_samples(s, id);
-        }
-    }
-}
-
-static void tell(uint64_t seed)
-{
-    static story s;
-    coord_sim_link rough;
-    memset(&s, 0, sizeof s);
-    chance = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    coord_sim_options world;
-    coord_sim_options_init(&world, sizeof world);
-    world.seed = seed;
-    world.yield_chance = (double)draw(3) * 0.05;
-    cluster_init_in(&s.k, world, 2, 1);
-    for (int i = 0; i < s.k.worker_count; i++) {
-        if (draw(3) == 0) {
-            cluster_set_foreign(&s.k, s.k.workers[i].id);
-        }
-    }
-    s.k.data_in_buffer = 1;
-    s.k.callback_ms = (int64_t)draw(3) * 40;
-    for (int i = 0; i < s.k.worker_count; i++) {
-        s.k.workers[i].work_ms = (int64_t)draw(3) * 150;
-    }
-    cluster_start(&s.k, seed % 3 == 0 ? "\"executor\": {\"pool\": 2}," : "");
-    coord_sim_link_init(s.k.sim, &rough, sizeof rough);
-    rough.latency_max_ms = 1 + (int64_t)draw(100);
-    rough.loss = (double)draw(4) * 0.01;
-    rough.reset_before = (double)draw(4) * 0.02;
-    rough.reset_after = (double)draw(4) * 0.02;
-    rough.duplicate = (double)draw(4) * 0.02;
-    cluster_link(&s.k, &rough);
-    for (int i = 0; i < 40; i++) {
-        if (s.posted < 6 && draw(3) == 0) {
-            post_one(&s);
-        }
-        if (s.posted > 0) {
-            strike_one(&s);
-        }
-        cluster_run(&s.k, 100 + (int64_t)draw(draw(5) == 0 ? 20000 : 1500));
-        cluster_check(&s.k);
-    }
-    while (s.posted < 6) {
-        post_one(&s);
-    }
-    mend_all(&s);
-    if (seed % 5 == 0) { /* some are closed in the middle of it */
-        assert_int_equal(cluster_close(&s.k, NULL), COORD_OK);
-    } else {
-        coord_error err = {0};
-        if (comm_coordinator_wait(s.k.c, 600000, &err) != COORD_OK) {
-            char *status = NULL;
-            assert_int_equal(comm_coordinator_status(s.k.c, &status, NULL), COORD_OK);
-            fail_msg("%s: %s", err.text, status);
-        }
-        for (int i = 0; i < s.k.worker_count; i++) {
-            assert_true(cluster_await_worker(&s.k, s.k.workers[i].id, "free", 120000));
-        }
-        cluster_check(&s.k);
-    }
-    check_ends(&s);
-    cluster_done(&s.k);
-}
-
-static void random_stories_end_well(void **state)
-{
-    const char *only = getenv("SEED");
-    uint64_t first = only == NULL ? 1 : strtoull(only, NULL, 10);
-    const char *count = getenv("SEEDS");
-    uint64_t last = only != NULL    ? first
-                    : count != NULL ? strtoull(count, NULL, 10)
-                                    : 200;
-    (void)state;
-    for (uint64_t seed = first; seed <= last; seed++) {
-        seed_under_way = seed;
-        tell(seed);
-    }
-    seed_under_way = 0;
-}
-
-static int name_the_seed(void **state)
-{
-    (void)state;
-    if (seed_under_way != 0) {
-        print_error("again: SEED=%llu TRACE=1 %s\n", (unsigned long long)seed_under_way,
-                    program_invocation_name);
-    }
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -652,7 +439,6 @@ int main(void)
         cmocka_unit_test(any_allocation_may_fail_while_tasks_run),
         cmocka_unit_test(any_allocation_may_fail_while_it_starts),
         cmocka_unit_test(any_allocation_may_fail_while_it_closes),
-        cmocka_unit_test_teardown(random_stories_end_well, name_the_seed),
     };
     return cmocka_run_group_tests_name("coordinator faults", tests, NULL, NULL);
 }
