@@ -138,6 +138,7 @@ static void fill(coord_sim *sim, const coord_sim_options *o)
     coordi_list_init(&sim->links);
     coordi_list_init(&sim->cuts);
     coordi_list_init(&sim->calls);
+    coordi_list_init(&sim->guests);
     coordi_list_init(&sim->processes);
 }
 
@@ -177,6 +178,7 @@ static void free_world(coord_sim *sim)
     coordi_sim_net_done(sim);
     coordi_sim_files_done(sim);
     coordi_sim_programs_done(sim);
+    coordi_sim_guests_done(sim);
     (void)pthread_mutex_destroy(&sim->lock);
     (void)pthread_cond_destroy(&sim->idle);
     (void)sem_destroy(&sim->back);
@@ -198,6 +200,7 @@ void coord_sim_destroy(coord_sim *sim)
     if (sim == NULL) {
         return;
     }
+    coordi_sim_guests_leave(sim);
     (void)pthread_mutex_lock(&sim->lock);
     sim->abandoned = true; /* from now on nobody is paused */
     for (coordi_link *at = sim->loops.next; at != &sim->loops; at = at->next) {

@@ -23,6 +23,7 @@
 #include "base/map.h"
 #include "coord/testing_program.h"
 #include "env/env.h"
+#include "env/sim_guest.h"
 #include "env/timers.h"
 
 #include <pthread.h>
@@ -92,6 +93,7 @@ struct coord_sim {
     coordi_map variables; /* "NAME" to "NAME=value" */
     const char **environment;
     bool disk_full;
+    coordi_link guests;
     coordi_map programs;
     coordi_link processes;
     int64_t process_count;
@@ -250,7 +252,10 @@ int64_t coordi_sim_arrival(coord_sim *sim, const coordi_sim_host *from,
                            const coordi_sim_host *to);
 void coordi_sim_net_done(coord_sim *sim);
 
-/* ---- sim_files.c, sim_process.c ---- */
+/* ---- sim_guest.c, sim_files.c, sim_process.c ---- */
+
+void coordi_sim_guests_leave(coord_sim *sim); /* takes no lock */
+void coordi_sim_guests_done(coord_sim *sim);
 
 coord_status coordi_sim_file_read(coord_loop *loop, const char *path, size_t max_bytes,
                                   coordi_buf *ret, coord_error *err);
