@@ -81,22 +81,23 @@ void coordi_sim_tell(coord_sim *sim, const coordi_sim_loop *loop, const char *fo
     mix_word(sim, (uint64_t)sim->now_ms);
     mix_word(sim, loop == NULL ? 0 : loop->index);
     coordi_sim_mix(sim, format, strlen(format)); /* the kind of event */
-    char line[512];
-    int used = snprintf(line, sizeof line, "%lld %s#%u ", (long long)sim->now_ms,
-                        loop == NULL ? "world" : loop->host->name,
-                        loop == NULL ? 0U : loop->index);
-    if (used > 0 && (size_t)used < sizeof line) {
+    coordi_sim_line *line = &sim->recent[sim->told++ % COORDI_SIM_RECENT];
+    line->at_ms = sim->now_ms;
+    line->host = loop == NULL ? NULL : loop->host;
+    line->loop = loop == NULL ? 0 : loop->index;
+    size_t len = strlen(format);
+    if (len < sizeof line->what && memchr(format, '%', len) == NULL) { /* most are */
+        memcpy(line->what, format, len + 1);
+    } else {
         va_list args;
         va_start(args, format);
-        (void)vsnprintf(line + used, sizeof line - (size_t)used, format, args);
+        (void)vsnprintf(line->what, sizeof line->what, format, args);
         va_end(args);
     }
-    char *kept = sim->recent[sim->told++ % COORDI_SIM_RECENT];
-    size_t len = strnlen(line, COORDI_SIM_LINE_SIZE - 1);
-    memcpy(kept, line, len);
-    kept[len] = '\0';
     if (sim->options.trace != NULL) {
-        sim->options.trace(line, sim->options.user);
+        char text[COORDI_SIM_LINE_SIZE];
+        coordi_sim_print_line(line, text);
+        sim->options.trace(text, sim->options.user);
     }
 }
 

@@ -36,8 +36,16 @@ typedef struct coordi_sim_host coordi_sim_host;
 enum {
     COORDI_SIM_HOST_SIZE = 64,  /* bytes of a host's name, the NUL included */
     COORDI_SIM_RECENT = 32,     /* lines of the trace that are kept */
-    COORDI_SIM_LINE_SIZE = 160, /* bytes of each, the NUL included */
+    COORDI_SIM_LINE_SIZE = 512, /* bytes of one in print, the NUL included */
 };
+
+/* One line of the trace; put together when somebody reads it. */
+typedef struct coordi_sim_line {
+    int64_t at_ms;
+    const coordi_sim_host *host; /* NULL: the world itself */
+    uint32_t loop;
+    char what[236];
+} coordi_sim_line;
 
 struct coordi_sim_actor {
     coordi_timer wake; /* in the world's heap while it has to wait */
@@ -64,7 +72,7 @@ struct coord_sim {
     uint64_t hash;
     uint64_t at_instant; /* events since the clock moved, or a call began to run it */
     uint64_t told;       /* lines of the trace, ever */
-    char recent[COORDI_SIM_RECENT][COORDI_SIM_LINE_SIZE]; /* the last of them, a ring */
+    coordi_sim_line recent[COORDI_SIM_RECENT]; /* the last of them, a ring */
 
     coordi_heap heap;
     coordi_sim_actor **ready;
@@ -168,6 +176,7 @@ void coordi_sim_mix(coord_sim *sim, const void *bytes, size_t len);
 
 /* ---- sim_report.c: what a world says of itself ---- */
 
+void coordi_sim_print_line(const coordi_sim_line *line, char text[COORDI_SIM_LINE_SIZE]);
 /* Why time passed in vain, as the cause of *err (or NULL). */
 void coordi_sim_explain(const coord_sim *sim, coord_error *err);
 
