@@ -273,6 +273,7 @@ struct coordi_run {
 
     size_t writes;      /* to the ledger, on their way */
     bool restored;      /* from the ledger, after a restart */
+    bool resumes;       /* its next request may be one that was sent before that */
     bool counted;       /* in c->queued */
     coord_task *parked; /* the request that was under way before the restart, once its
                          * result has come; not yet needed */

@@ -108,7 +108,7 @@ static bool on_judge_collector(CommCoordinator *c, const char *task_id, coord_te
 {
     (void)c;
     note(user, "judge", task_id, "%.*s", (int)info.len, info.ptr);
-    return has_true(info, "collector_done");
+    return has_true(info, "collector_done") && !((cluster *)user)->judge_says_no;
 }
 
 static bool on_judge_learner(CommCoordinator *c, const char *task_id, coord_text info,

@@ -54,6 +54,7 @@ typedef struct cluster {
     int data_in_buffer; /* samples that came, for get_data */
     bool hold_data;     /* get_data answers "not yet" whatever came */
     bool get_data_fails;
+    bool judge_says_no;       /* of collectors, whatever they say */
     const char *restart_text; /* what task_restart puts out; NULL: nothing */
     int64_t callback_ms;      /* each callback takes so long */
     char busy[64][32];        /* tasks whose callbacks run */
