@@ -212,7 +212,9 @@ void coord_sim_destroy(coord_sim *sim)
     (void)pthread_mutex_lock(&sim->lock);
     sim->abandoned = true; /* from now on nobody is paused */
     for (coordi_link *at = sim->loops.next; at != &sim->loops; at = at->next) {
-        coordi_sim_thaw(sim, COORDI_ITEM(at, coordi_sim_loop, link));
+        coordi_sim_loop *loop = COORDI_ITEM(at, coordi_sim_loop, link);
+        coordi_sim_thaw(sim, loop);
+        coordi_sim_records_hurry(loop);
     }
     coordi_sim_wake_sleepers(sim);
     coordi_sim_settle(sim);
