@@ -454,10 +454,16 @@ coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_er
     if (op == NULL) {
         return rc;
     }
-    rc = coordi_op_wait(op, wait_ms, "wait", err);
-    if (rc == COORD_ERR_TIMEOUT) {
-        (void)coordi_fail(err, rc, "wait: %zu tasks are left after %lld ms",
-                          atomic_load(&c->tasks), (long long)wait_ms);
+    coord_error why;
+    rc = coordi_op_wait(op, wait_ms, "wait", &why);
+    size_t left = atomic_load(&c->tasks);
+    if (rc == COORD_ERR_TIMEOUT && left == 0) {
+        rc = COORD_OK; /* in no time at all the loop has not even been asked */
+    } else if (rc == COORD_ERR_TIMEOUT) {
+        (void)coordi_fail(err, rc, "wait: %zu tasks are left after %lld ms", left,
+                          (long long)wait_ms);
+    } else if (rc != COORD_OK) {
+        rc = coordi_fail_copy(err, &why);
     }
     coordi_op_unref(op); /* which may be what holds a destroyed coordinator */
     return rc;

@@ -403,7 +403,7 @@ void cluster_link(cluster *k, const coord_sim_link *link)
     assert_int_equal(coord_sim_set_link(k->sim, NULL, NULL, link, NULL), COORD_OK);
 }
 
-void cluster_create(cluster *k, const char *more)
+coord_status cluster_try_create(cluster *k, const char *more, coord_error *err)
 {
     comm_coordinator_callbacks cb;
     comm_coordinator_callbacks_init(&cb, sizeof cb);
@@ -428,8 +428,13 @@ void cluster_create(cluster *k, const char *more)
     o.loop = k->loop;
     o.log_level = COORD_LOG_DEBUG;
     o.log = getenv("TRACE") == NULL ? NULL : log_line;
+    return comm_coordinator_create(&o, &k->c, err);
+}
+
+void cluster_create(cluster *k, const char *more)
+{
     coord_error err = {0};
-    if (comm_coordinator_create(&o, &k->c, &err) != COORD_OK) {
+    if (cluster_try_create(k, more, &err) != COORD_OK) {
         fail_msg("create: %s: %s", err.text, err.cause);
     }
 }

@@ -82,6 +82,8 @@ void cluster_link(cluster *k, const coord_sim_link *link);
 /* Creates the coordinator; `more` is further configuration, such as "\"port\": 0," or "".
  */
 void cluster_create(cluster *k, const char *more);
+/* ... or tells why not. */
+coord_status cluster_try_create(cluster *k, const char *more, coord_error *err);
 /* ... and starts it. */
 void cluster_start(cluster *k, const char *more);
 /* Asks the coordinator to close; what it answers is seen in `closed`, too. */

@@ -2,10 +2,9 @@
 #ifndef TEST_SUPPORT_ONE_CORE_H
 #define TEST_SUPPORT_ONE_CORE_H
 
-/* Keeps this thread, and those that it starts from now on, on one core: the one that it
- * runs on, so that the kernel may choose anew at each call. The threads of a simulated
- * world run one at a time, and waking each other across cores is most of what they cost.
- */
+/* Keeps this thread, and those that it starts from now on, on one core: the threads of a
+ * simulated world run one at a time, and waking each other across cores is most of what
+ * they cost. To be called now and then: where others crowd in, it moves on. */
 void one_core(void);
 
 #endif
