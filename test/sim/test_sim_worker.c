@@ -100,12 +100,13 @@ static void on_start(CommCoordinator *c, const char *task_id, const char *worker
 }
 
 static void on_restart(CommCoordinator *c, const char *task_id, uint32_t attempt,
-                       const coord_error *cause, void *user)
+                       const coord_error *cause, coord_out *out, void *user)
 {
     rig *r = user;
     (void)c;
     (void)task_id;
     (void)attempt;
+    (void)out;
     r->why = *cause;
     note(r, "restart", coord_text_of(""));
 }
