@@ -118,9 +118,11 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
         for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
             if (!coordi_member_is_ready(m) && named++ < 3) {
-                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s)", named > 1 ? ", " : "",
+                bool quarantined = m->state == COORDI_MEMBER_QUARANTINED;
+                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s%s)", named > 1 ? ", " : "",
                                 coord_role_str((coord_role)role), m->worker.id,
-                                m->worker.host, (unsigned)m->worker.port, reason_of(m));
+                                m->worker.host, (unsigned)m->worker.port,
+                                quarantined ? "quarantined: " : "", reason_of(m));
             }
         }
     }
@@ -228,7 +230,7 @@ void coordi_coordinator_pump(CommCoordinator *c, coord_role role)
             return;
         }
         coordi_member *m = coordi_map_get(&c->members[role], id);
-        m->state = COORDI_MEMBER_WORKING;
+        coordi_member_set_state(m, COORDI_MEMBER_WORKING);
         m->run = run;
         run->member = m;
         memcpy(run->worker_id, m->worker.id, sizeof run->worker_id);
