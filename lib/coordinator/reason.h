@@ -69,6 +69,9 @@ typedef struct coordi_ask {
     const char *limit_key; /* in the configuration */
 } coordi_ask;
 
+/* That of a run, under way or just failed. */
+coordi_ask coordi_run_ask(const coordi_run *run);
+
 /* What a request that failed says of its worker, in words that tell the three apart.
  * `told` may be `why`. */
 void coordi_explain(const coordi_member *m, const coordi_ask *ask, const coord_error *why,

@@ -246,6 +246,7 @@ static void become_free(coordi_member *m)
     m->pause_ms = 0;
     m->told_to_stop = false;
     m->why.status = COORD_OK;
+    m->lost_why.status = COORD_OK;
     coordi_member_let_run_finish(m);
 }
 
