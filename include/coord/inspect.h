@@ -13,7 +13,9 @@ extern "C" {
 
 /**
  * A snapshot as JSON: phase ("draining" from comm_coordinator_drain() on), workers,
- * tasks, pools, counters.
+ * tasks, pools, counters. In each pool free + assigned + quarantined = connected; a
+ * worker that is still asked for the first time what it has is not counted as connected
+ * yet.
  *
  * @param[out] ret  Yours: free with coord_free(). Closed by a NUL.
  * @thread any

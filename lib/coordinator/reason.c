@@ -207,7 +207,8 @@ static void explain_no_progress(const coordi_member *m, const coordi_ask *ask,
 void coordi_explain(const coordi_member *m, const coordi_ask *ask, const coord_error *why,
                     coord_error *told)
 {
-    switch (why->status) {
+    coord_status status = m == NULL || m->connection == NULL ? COORD_OK : why->status;
+    switch (status) {
     case COORD_ERR_LOST:
         coordi_explain_loss(m, why, told);
         break;
