@@ -13,14 +13,49 @@ extern "C" {
 
 /**
  * A snapshot as JSON: phase ("draining" from comm_coordinator_drain() on), workers,
- * tasks, pools, counters.
+ * tasks, pools, counters. In each pool free + assigned + quarantined = connected; a
+ * worker that is still asked for the first time what it has is not counted as connected
+ * yet.
  *
  * @param[out] ret  Yours: free with coord_free(). Closed by a NUL.
- * @thread any, except a callback that runs inline
+ * @thread any
  */
 COORD_API COORD_MUST_USE coord_status comm_coordinator_status(CommCoordinator *c,
                                                               char **ret,
                                                               coord_error *err);
+
+/**
+ * Why a task or a worker is as it is: a chain of causes, from the immediate one to the
+ * root. A task waits because no collector is free, because two work (for which tasks, how
+ * long) and one is quarantined, because it accepted a task and reported nothing.
+ *
+ *     {"id": "t", "kind": "task", "role": "collector", "state": "queued",
+ *      "since_ms": 4100, "causes": [
+ *        {"code": "no_free_worker", "seen": "no collector is free: of 1, 1 work, ...",
+ *         "since_ms": 4100, "advice": "Wait, or have more workers of this role."}, ...],
+ *      "left_out": 0}
+ *
+ * `since_ms` is how long ago it came into that state, or was seen. `code` is a word for
+ * programs, and the `reason` of errors: "connection_lost" (refused, reset or unanswered,
+ * after the retries), "silent" (no heartbeat within the tolerance), "no_progress"
+ * (accepted, nothing reported in time), "quarantined", "no_free_worker",
+ * "host_has_no_data", "callback_running", "refused_start", "canceled", ... More words may
+ * come. `left_out` counts causes beyond those that there is room for: the answer is less
+ * than 100 KiB.
+ *
+ * Known are all workers; tasks that are queued or run; and the last 1000 that failed, of
+ * which the oldest are forgotten first. Tasks that finished are not.
+ *
+ * @param id        Of a task or worker. Where several have it, the first is the answer
+ *                  and the others stand in it as a list "also": task, collector, learner.
+ *                  "task/t", "collector/c0" and "learner/l0" name one of them.
+ * @param[out] ret  Yours: free with coord_free(). Closed by a NUL.
+ * @retval COORD_ERR_NOT_FOUND  No task or worker of this id is known.
+ * @thread any
+ */
+COORD_API COORD_MUST_USE coord_status comm_coordinator_why(CommCoordinator *c,
+                                                           const char *id, char **ret,
+                                                           coord_error *err);
 
 /** Port it listens on; 0 before start. @thread any */
 COORD_API uint16_t comm_coordinator_port(const CommCoordinator *c);

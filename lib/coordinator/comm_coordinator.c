@@ -38,6 +38,7 @@ void coordi_coordinator_unref(CommCoordinator *c)
         return;
     }
     coordi_map_done(&c->runs);
+    coordi_past_done(c);
     coordi_config_done(&c->config);
     coordi_loop_unref(c->loop);
     coordi_free(c);
@@ -54,6 +55,7 @@ static void init_fields(CommCoordinator *c, coord_loop *loop)
     for (int role = 0; role < COORDI_ROLES; role++) {
         coordi_list_init(&c->queues[role]);
     }
+    coordi_list_init(&c->past_oldest_first);
     coordi_list_init(&c->await_start);
     coordi_list_init(&c->await_empty);
     coordi_list_init(&c->await_close);

@@ -24,6 +24,7 @@
 typedef struct coordi_member coordi_member;
 typedef struct coordi_run coordi_run;
 typedef struct coordi_send_op coordi_send_op;
+typedef struct coordi_history coordi_history;
 
 enum { COORDI_ROLES = 2 };
 
@@ -75,6 +76,8 @@ struct CommCoordinator {
     coordi_link queues[COORDI_ROLES]; /* runs that wait for a worker, oldest first */
     size_t queued;
     coordi_counters counters;
+    coordi_map past; /* tasks that failed, by id: history.c */
+    coordi_link past_oldest_first;
 
     coordi_timer start_deadline;
     coord_error start_failure; /* it has failed, and callbacks are waited for */
@@ -149,8 +152,10 @@ struct coordi_member {
                          * QUARANTINED: probes */
     int64_t pause_ms;   /* before the next attempt; grows */
     int64_t away_since_ms;
-    coord_error why; /* what went wrong last; status COORD_OK: nothing */
-    int64_t why_ms;  /* ... and when */
+    coord_error why;      /* what went wrong last; status COORD_OK: nothing */
+    int64_t why_ms;       /* ... and when */
+    coord_error lost_why; /* why it was lost, while `why` tells of attempts since then */
+    int64_t lost_ms;
 
     /* What an attempt that was given up has left behind. */
     coord_task *left; /* the request that it is still at; NULL: none */
@@ -307,8 +312,9 @@ struct coordi_run {
     uint32_t failures;             /* requests failed in a row */
     coordi_timer timer;            /* queue timeout, pause, wait for data */
     int64_t pause_ms;
-    coord_error why;       /* of a failure */
-    coord_error moved_why; /* why the last attempt ended; read on the lane */
+    coord_error why;         /* of a failure */
+    coord_error moved_why;   /* why the last attempt ended; read on the lane */
+    coordi_history *history; /* owned; NULL: no trouble so far */
     char past[256]; /* what became of the attempts before, for the cause at the end */
 
     size_t writes;      /* to the ledger, on their way */
@@ -349,6 +355,7 @@ struct coordi_run {
     coord_text info;
     int64_t batch_size;
     int64_t learner_iter;
+    int64_t want_ms; /* since when the learner waits for it */
     coord_out out;
     char *result; /* of the close request; owned */
     size_t result_len;
@@ -426,6 +433,12 @@ void coordi_run_end(coordi_run *run);
 void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout_ms);
 /* Copies the member `key` of `from`; keeps *to when there is none. False: no memory. */
 bool coordi_run_read_text(coord_text from, const char *key, char **to);
+
+/* history.c: what befell a run, and the runs that failed. */
+void coordi_history_note(coordi_run *run, const coord_error *why);
+void coordi_past_keep(coordi_run *run);
+void coordi_past_forget(CommCoordinator *c, const char *task_id);
+void coordi_past_done(CommCoordinator *c);
 
 /* restart.c: the text that task_restart put out, if any, becomes the task. */
 coord_status coordi_run_take_text(coordi_run *run, coord_error *err);

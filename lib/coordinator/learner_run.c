@@ -54,6 +54,7 @@ static coordi_event_kind read_want(coordi_run *run, coord_text result)
     }
     run->pause_ms = 0;
     run->ready = false;
+    run->want_ms = coordi_now(run->c->loop);
     return COORDI_EVENT_WANT;
 }
 

@@ -481,6 +481,11 @@ void coordi_ledger_parted(coordi_ledger *ledger, const char *token)
 
 /* ---- looking ---- */
 
+const coord_error *coordi_ledger_trouble(const coordi_ledger *ledger)
+{
+    return ledger == NULL || ledger->trouble.status == COORD_OK ? NULL : &ledger->trouble;
+}
+
 void coordi_ledger_print(const coordi_ledger *ledger, coordi_buf *buf)
 {
     coordi_buf_adds(buf, "{\"file\": ");

@@ -119,6 +119,9 @@ void coordi_ledger_connected(coordi_ledger *ledger, const coordi_ledger_worker *
 void coordi_ledger_lost(coordi_ledger *ledger, const char *token);
 void coordi_ledger_parted(coordi_ledger *ledger, const char *token);
 
+/* The last failure to write; NULL: none since the last success, or no ledger. */
+const coord_error *coordi_ledger_trouble(const coordi_ledger *ledger);
+
 /* For the status: adds a JSON object. */
 void coordi_ledger_print(const coordi_ledger *ledger, coordi_buf *buf);
 

@@ -143,6 +143,8 @@ void coordi_member_lose(coordi_member *m, const coord_error *why)
     if (was_connected) {
         m->away_since_ms = now;
         m->pause_ms = 0;
+        m->lost_why = told;
+        m->lost_ms = now;
         m->c->counters.workers_lost++;
         COORDI_LOG(&m->c->log, COORD_LOG_WARN,
                    "worker lost worker=%s role=%s why=\"%s\" cause=\"%s\"", m->worker.id,

@@ -75,6 +75,10 @@ static const struct {
     [COORDI_REASON_HOST_HAS_NO_DATA] = {"host_has_no_data",
                                         "See why the buffer stays empty; call "
                                         "comm_coordinator_data_ready() when it fills."},
+    [COORDI_REASON_LEDGER_WRITES] = {"ledger_writes",
+                                     "Look at the ledger's disk: is it full, or slow?"},
+    [COORDI_REASON_WAITS_AFTER_RESTART] =
+        {"waits_after_restart", "Wait: then the worker is asked again, or given up."},
     [COORDI_REASON_PASSING] = {"passing", "Wait: it is on its way through this state."},
 
     [COORDI_REASON_WORKER_FREE] = {"worker_free", "Give it a task."},
@@ -207,7 +211,8 @@ static void explain_no_progress(const coordi_member *m, const coordi_ask *ask,
 void coordi_explain(const coordi_member *m, const coordi_ask *ask, const coord_error *why,
                     coord_error *told)
 {
-    switch (why->status) {
+    coord_status status = m == NULL || m->connection == NULL ? COORD_OK : why->status;
+    switch (status) {
     case COORD_ERR_LOST:
         coordi_explain_loss(m, why, told);
         break;

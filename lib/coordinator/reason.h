@@ -39,6 +39,8 @@ typedef enum coordi_reason {
     COORDI_REASON_PAUSE_AFTER_FAILURE,
     COORDI_REASON_CALLBACK_RUNNING,
     COORDI_REASON_HOST_HAS_NO_DATA,
+    COORDI_REASON_LEDGER_WRITES,
+    COORDI_REASON_WAITS_AFTER_RESTART,
     COORDI_REASON_PASSING,
     /* what a worker is at */
     COORDI_REASON_WORKER_FREE,
@@ -68,6 +70,9 @@ typedef struct coordi_ask {
     int64_t limit_ms;
     const char *limit_key; /* in the configuration */
 } coordi_ask;
+
+/* That of a run, under way or just failed. */
+coordi_ask coordi_run_ask(const coordi_run *run);
 
 /* What a request that failed says of its worker, in words that tell the three apart.
  * `told` may be `why`. */

@@ -234,6 +234,7 @@ static void become_free(coordi_member *m)
     coordi_member_set_state(m, COORDI_MEMBER_FREE);
     m->pause_ms = 0;
     m->why.status = COORD_OK;
+    m->lost_why.status = COORD_OK;
     coordi_member_let_run_finish(m);
 }
 

@@ -147,6 +147,7 @@ void coordi_run_unref(coordi_run *run)
     coordi_out_done(&run->out);
     coordi_free(run->kept);
     coordi_free(run->result);
+    coordi_free(run->history);
     coordi_free(run->buffer_id);
     coordi_free(run->data_id);
     coordi_free(run->task);
@@ -298,12 +299,14 @@ void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout
     }
 }
 
-static coordi_ask ask_of(const coordi_run *run)
+coordi_ask coordi_run_ask(const coordi_run *run)
 {
     bool learner = run->kind->role == COORD_LEARNER;
-    const coord_task *request = run->request; /* NULL: it was sent before a restart */
-    coordi_ask ask = {run->kind->ask_name, request == NULL || request->accepted,
-                      request == NULL ? 0 : request->timeout_ms, "start_timeout_s"};
+    coordi_ask ask = {.name = run->kind->ask_name, .limit_key = "start_timeout_s"};
+    if (run->request != NULL) {
+        ask.accepted = run->request->accepted;
+        ask.limit_ms = run->request->timeout_ms;
+    }
     if (run->state == COORDI_STATE_STARTING) {
         ask.name = run->kind->start_name;
     } else if (run->state == COORDI_STATE_CLOSING) {
@@ -347,7 +350,7 @@ void coordi_run_request_failed(coordi_run *run, const coord_error *error)
 {
     coord_error why;
     coord_error told;
-    coordi_ask ask = ask_of(run);
+    coordi_ask ask = coordi_run_ask(run);
     coordi_explain(run->member, &ask, error, &why);
     bool may_pass = why.status == COORD_ERR_TASK || why.status == COORD_ERR_REFUSED ||
                     why.status == COORD_ERR_BUSY || why.status == COORD_ERR_PROTOCOL;
@@ -372,6 +375,7 @@ void coordi_run_request_failed(coordi_run *run, const coord_error *error)
                                   lost ? "lost its worker" : "its worker is of no use");
     }
     if (again) {
+        coordi_history_note(run, &told);
         COORDI_LOG(&run->c->log, COORD_LOG_WARN,
                    "request failed task=%s worker=%s attempt=%u failures=%u why=\"%s\"",
                    run->id, run->worker_id, run->attempt, run->failures, why.text);
@@ -553,6 +557,7 @@ void coordi_run_release_open(coordi_run *run)
 void coordi_run_finish(coordi_run *run)
 {
     run->c->counters.finished++;
+    coordi_past_forget(run->c, run->id); /* an earlier one of the same id */
     if (run->result == NULL) {
         run->result = coordi_strdup("{}");
         run->result_len = run->result == NULL ? 0 : 2;
@@ -598,6 +603,7 @@ void coordi_run_move(coordi_run *run)
     coordi_timer_stop(c->loop, &run->timer);
     coordi_run_let_go(run);
     remember_attempt(run);
+    coordi_history_note(run, &run->why);
     run->moved_why = run->why;
     begin_anew(run);
     if (run->send != NULL) { /* no callback has run, so there is none to warn */
@@ -639,6 +645,7 @@ void coordi_run_fail(coordi_run *run)
     run->failed = true;
     coordi_timer_stop(c->loop, &run->timer);
     coordi_run_let_go(run);
+    coordi_past_keep(run);
     if (run->past[0] != '\0') {
         size_t used = strlen(run->why.cause);
         (void)snprintf(run->why.cause + used, sizeof run->why.cause - used, "%s%s",

@@ -1,5 +1,5 @@
 /* A snapshot for people and programs that look in from outside. */
-#include "coordinator/coordinator.h"
+#include "coordinator/history.h"
 
 #include <string.h>
 
@@ -22,7 +22,11 @@ static void add_worker(coordi_buf *buf, const coordi_member *m, bool first)
     coordi_buf_addf(buf, ", \"port\": %u", (unsigned)m->worker.port);
     add_string(buf, "state", coordi_member_state_str(m->state));
     add_string(buf, "task", m->run == NULL ? NULL : m->run->id);
-    add_string(buf, "error", m->why.status == COORD_OK ? NULL : m->why.text);
+    char words[400] = "";
+    if (m->why.status != COORD_OK) {
+        coordi_error_words(&m->why, words, sizeof words);
+    }
+    add_string(buf, "error", words);
     add_string(buf, "reason", m->why.status == COORD_OK ? NULL : m->why.reason);
     coordi_buf_adds(buf, "}");
 }
@@ -46,12 +50,14 @@ static void add_pools(coordi_buf *buf, const CommCoordinator *c)
     for (int role = 0; role < COORDI_ROLES; role++) {
         size_t free_workers = 0;
         size_t assigned = 0;
+        size_t quarantined = 0;
         size_t connected = 0;
         size_t at = 0;
         for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
             free_workers += m->state == COORDI_MEMBER_FREE;
             assigned += coordi_member_is_ready(m) && m->state != COORDI_MEMBER_FREE;
+            quarantined += m->state == COORDI_MEMBER_QUARANTINED;
             connected += coordi_member_is_connected(m);
         }
         coordi_buf_addf(
@@ -59,7 +65,7 @@ static void add_pools(coordi_buf *buf, const CommCoordinator *c)
             "%s\"%s\": {\"connected\": %zu, \"free\": %zu, \"assigned\": %zu, "
             "\"quarantined\": %zu}",
             role == 0 ? "" : ", ", coord_role_str((coord_role)role), connected,
-            free_workers, assigned, connected - free_workers - assigned);
+            free_workers, assigned, quarantined);
     }
     coordi_buf_adds(buf, "}");
 }

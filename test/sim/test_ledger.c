@@ -420,6 +420,11 @@ static void on_a_full_disk_no_attempt_begins(void **state)
     cluster_run(&k, 10000);
     assert_string_equal(cluster_task_state(&k, "t"), "assigning");
     assert_int_equal(k.workers[0].starts, 1);
+    char *why = NULL;
+    assert_int_equal(comm_coordinator_why(k.c, "t", &why, NULL), COORD_OK);
+    assert_non_null(strstr(why, "\"ledger_writes\""));
+    assert_non_null(strstr(why, "No space left on device"));
+    coord_free(why);
     coord_sim_set_disk_full(k.sim, false);
     assert_int_equal(comm_coordinator_wait(k.c, 20000, NULL), COORD_OK);
     assert_int_equal(cluster_count(&k, "finish", "t"), 1);

@@ -182,7 +182,8 @@ static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *
                     void *user)
 {
     (void)c;
-    note(user, "fail", task_id, "%d %s: %s", (int)why->status, why->text, why->cause);
+    note(user, "fail", task_id, "%d %s: %s [%s]", (int)why->status, why->text, why->cause,
+         why->reason);
 }
 
 /* ---- workers ---- */
