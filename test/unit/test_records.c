@@ -407,6 +407,29 @@ static void every_allocation_of_open_and_read_may_fail(void **state)
     assert_int_equal(records_rig_reopened(r, "a"), 0);
 }
 
+/* SQLite's own memory. */
+static void a_write_that_finds_no_memory_fails_and_later_ones_succeed(void **state)
+{
+    enum { HUGE_TEXT = 8 * 1024 * 1024 };
+    records_rig *r = *state;
+    char *text = malloc(HUGE_TEXT + 1);
+    assert_non_null(text);
+    memset(text, 'x', HUGE_TEXT);
+    text[HUGE_TEXT] = '\0';
+    records_rig_open(r, "a");
+    records_rig_put(r, 0, 1, "text");
+    (void)sqlite3_hard_heap_limit64(sqlite3_memory_used() + HUGE_TEXT / 2);
+    records_rig_put(r, 1, 1, text);
+    (void)sqlite3_hard_heap_limit64(0);
+    assert_int_equal(r->notes.failed, 1);
+    assert_int_equal(r->note[0].error.status, COORD_ERR_NOMEM);
+    records_rig_put(r, 1, 1, text);
+    assert_int_equal(r->notes.failed, 1);
+    records_rig_close(r);
+    assert_int_equal(records_rig_reopened(r, "a"), 2);
+    free(text);
+}
+
 #define TEST(name)                                                                       \
     cmocka_unit_test_setup_teardown(name, records_rig_setup, records_rig_teardown)
 
@@ -426,6 +449,7 @@ int main(void)
         TEST(only_its_owner_may_look_at_a_new_file),
         TEST(no_descriptor_is_left_to_children),
         TEST(every_allocation_of_open_and_read_may_fail),
+        TEST(a_write_that_finds_no_memory_fails_and_later_ones_succeed),
     };
     return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,6 +132,47 @@ static int fill_disk(const char *folder)
     records_rig_close(r);
     child_must(records_rig_reopened(r, "a") == 80 - failed, "count");
     child_must(records_rig_try(r, &spec, &err) == COORD_OK, err.text);
+    return 0;
+}
+
+/* Root, too, is then held to the permissions of what it owns. */
+static bool give_up_privileges(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct has[2] = {0};
+    if (syscall(SYS_capget, &head, has) != 0) {
+        return false;
+    }
+    has[0].effective &= ~(1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH);
+    return syscall(SYS_capset, &head, has) == 0;
+}
+
+static int meet_permissions(const char *folder)
+{
+    void *state = NULL;
+    coord_error err = {0};
+    child_must(give_up_privileges(), "capset");
+    child_must(setenv("TMPDIR", folder, 1) == 0 && records_rig_setup(&state) == 0, "rig");
+    records_rig *r = state;
+    const coordi_records_spec spec = notes_spec(records_rig_path(r, "a"));
+    child_must(records_rig_try(r, &spec, &err) == COORD_OK, err.text);
+    records_rig_settle(r, "a");
+
+    child_must(chmod(spec.path, 0400) == 0, "chmod");
+    child_must(records_rig_try(r, &spec, &err) == COORD_ERR_IO, "it can't be written");
+    child_must(err.os_errno == EACCES && strstr(err.text, "only be read") != NULL,
+               err.text);
+    child_must(chmod(spec.path, 0) == 0, "chmod");
+    child_must(records_rig_try(r, &spec, &err) == COORD_ERR_IO, "it can't be read");
+    child_must(err.os_errno == EACCES, err.text);
+
+    child_must(chmod(spec.path, 0600) == 0 && chmod(r->folder, 0500) == 0, "chmod");
+    child_must(records_rig_try(r, &spec, &err) == COORD_ERR_IO, "no room for a lock");
+    child_must(err.os_errno == EACCES && strstr(err.text, "-lock") != NULL, err.text);
+    child_must(chmod(r->folder, 0) == 0, "chmod");
+    child_must(records_rig_try(r, &spec, &err) == COORD_ERR_IO, "a closed folder");
+    child_must(err.os_errno == EACCES, err.text);
+    child_must(chmod(r->folder, 0700) == 0, "chmod");
     return 0;
 }
 
@@ -491,6 +534,16 @@ static void a_full_disk_fails_the_writes_and_later_ones_succeed(void **state)
     }
 }
 
+static void a_file_that_may_not_be_written_is_named(void **state)
+{
+    records_rig *r = *state;
+    process *child = start_self("permissions", r->folder);
+    const int code = process_wait(child, PATIENCE_MS);
+    if (code != 0) {
+        fail_msg("%d: %s", code, process_errors(child));
+    }
+}
+
 static int teardown(void **state)
 {
     processes_end_all();
@@ -513,6 +566,7 @@ int main(int argc, char **argv)
         TEST(a_forked_child_that_lives_on_keeps_nobody_out),
         TEST(its_thread_has_a_name_and_takes_no_signals),
         TEST(a_full_disk_fails_the_writes_and_later_ones_succeed),
+        TEST(a_file_that_may_not_be_written_is_named),
     };
     static const struct {
         const char *name;
@@ -520,7 +574,8 @@ int main(int argc, char **argv)
     } ROLES[] = {{"hold", hold},
                  {"write", write_for_ever},
                  {"once", open_once},
-                 {"full", fill_disk}};
+                 {"full", fill_disk},
+                 {"permissions", meet_permissions}};
     for (size_t i = 0; argc == 3 && i < sizeof ROLES / sizeof ROLES[0]; i++) {
         if (strcmp(argv[1], ROLES[i].name) == 0) {
             return ROLES[i].run(argv[2]);
