@@ -370,6 +370,29 @@ static void no_descriptor_is_left_to_children(void **state)
     records_rig_close(r);
 }
 
+static void a_host_that_drives_its_loop_is_told_in_its_steps(void **state)
+{
+    records_rig *r = *state;
+    coord_loop_options options;
+    coord_loop *loop = NULL;
+    notes in;
+    coord_loop_options_init(&options, sizeof options);
+    options.own_thread = false;
+    assert_int_equal(coord_loop_create(&options, &loop, NULL), COORD_OK);
+    assert_int_equal(notes_open(&in, loop, records_rig_path(r, "a"), NULL), COORD_OK);
+    for (int i = 0; i < 10; i++) {
+        notes_put(&in, &r->note[i], i, "text");
+    }
+    assert_int_equal(in.told, 0);
+    while (in.told < 10) {
+        assert_int_equal(coord_loop_step(loop, 1000, NULL), COORD_OK);
+    }
+    assert_int_equal(in.failed, 0);
+    notes_close(&in);
+    coord_loop_destroy(loop);
+    assert_int_equal(records_rig_reopened(r, "a"), 10);
+}
+
 /* ---- out of memory ---- */
 
 typedef struct countdown {
@@ -448,6 +471,7 @@ int main(void)
         TEST(closing_leaves_the_file_alone),
         TEST(only_its_owner_may_look_at_a_new_file),
         TEST(no_descriptor_is_left_to_children),
+        TEST(a_host_that_drives_its_loop_is_told_in_its_steps),
         TEST(every_allocation_of_open_and_read_may_fail),
         TEST(a_write_that_finds_no_memory_fails_and_later_ones_succeed),
     };
