@@ -141,7 +141,8 @@ typedef struct coordi_process_spec {
 
 /* A file of tables that outlives this process (SQLite). Its owner brings the schema and
  * the statements; one thread of its own writes them in the order they were handed over,
- * as many at once as are there (a group commit). */
+ * as many at once as are there (a group commit). While it is open, "-wal", "-shm" and
+ * "-lock" files lie beside it, and any other program may read it. */
 typedef struct coordi_records coordi_records;
 
 typedef enum coordi_record_kind {

@@ -190,13 +190,16 @@ coord_status coordi_real_records_open(coord_loop *loop, const coordi_records_spe
                            "%s: this SQLite was built for programs without threads",
                            spec->what);
     }
+    coord_status rc = coordi_check_fork(loop, spec->what, err);
+    if (rc != COORD_OK) {
+        return rc;
+    }
     const int64_t deadline = coordi_deadline(loop, spec->patience_ms);
     coordi_records *records = make(loop, spec);
     if (records == NULL) {
         return coordi_fail_nomem(err, spec->what);
     }
-    coord_status rc =
-        coordi_claim_take(spec->what, spec->path, deadline, &records->claim, err);
+    rc = coordi_claim_take(spec->what, spec->path, deadline, &records->claim, err);
     if (rc == COORD_OK) {
         rc = coordi_real_thread_start(loop, "coord-records", thread_main, records,
                                       &records->thread, err);

@@ -62,6 +62,7 @@ static coord_status check_header(const coordi_sql *sql, const coordi_records_spe
     unsigned char header[HEADER_BYTES + 1] = {0};
     sqlite3_file *file = NULL;
     sqlite3_int64 size = 0;
+    errno = 0;
     int code = sqlite3_file_control(sql->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (code == SQLITE_OK) {
         code = file->pMethods->xFileSize(file, &size);
@@ -109,9 +110,10 @@ void coordi_real_records_limit(const coordi_sql *sql, int64_t *deadline_ms)
 static coord_status quick_check(const coordi_sql *sql, coord_error *err)
 {
     sqlite3_stmt *check = NULL;
+    errno = 0;
     int code = sqlite3_prepare_v2(sql->db, "PRAGMA quick_check(1)", -1, &check, NULL);
     if (code == SQLITE_OK) {
-        code = sqlite3_step(check);
+        code = coordi_sql_step(check);
     }
     coord_status rc = COORD_OK;
     if (code != SQLITE_ROW) {
@@ -177,10 +179,11 @@ static coord_status check_in_time(coordi_records *records,
 static coord_status set_wal(const coordi_sql *sql, coord_error *err)
 {
     sqlite3_stmt *statement = NULL;
+    errno = 0;
     int code =
         sqlite3_prepare_v2(sql->db, "PRAGMA journal_mode=WAL", -1, &statement, NULL);
     if (code == SQLITE_OK) {
-        code = sqlite3_step(statement);
+        code = coordi_sql_step(statement);
     }
     coord_status rc = COORD_OK;
     if (code != SQLITE_ROW) {
@@ -237,11 +240,12 @@ static coord_status open_connection(coordi_sql *sql, const char *file, coord_err
     static const char VFS[] = "unix"; /* whatever the host's default is */
     const sqlite3_vfs *vfs = sqlite3_vfs_find(VFS);
     const size_t len = strlen(file);
-    if (vfs != NULL && len >= (size_t)vfs->mxPathname) {
+    const size_t most = vfs == NULL ? 0 : (size_t)vfs->mxPathname - sizeof "-journal";
+    if (len > most) {
         return coordi_fail_errno(err, ENAMETOOLONG,
-                                 "%s '%.140s' has a path of %zu bytes, expected %d at "
+                                 "%s '%.140s' has a path of %zu bytes, expected %zu at "
                                  "most",
-                                 sql->what, sql->path, len, vfs->mxPathname - 1);
+                                 sql->what, sql->path, len, most);
     }
     return coordi_sql_open(sql, file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, VFS,
                            err);

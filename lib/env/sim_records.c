@@ -286,10 +286,11 @@ static coord_status open_locked(coordi_records *records, const coordi_records_sp
     coordi_sim_loop *loop = records->loop;
     store *s = NULL;
     coord_status rc = find_store(loop->sim, spec, &s, err);
-    if (rc == COORD_OK) {
-        records->sql.db = s->sql.db;
-        rc = coordi_sql_prepare(&records->sql, spec, err);
+    if (s == NULL) {
+        return rc;
     }
+    records->sql.db = s->sql.db;
+    rc = coordi_sql_prepare(&records->sql, spec, err);
     if (rc == COORD_OK && !coordi_sim_add(loop->sim, &records->disk, act, loop)) {
         rc = coordi_fail_nomem(err, spec->what);
     }

@@ -46,18 +46,23 @@ static coord_status status_of(int code)
     }
 }
 
-static int errno_of(const coordi_sql *sql, int code)
+/* SQLite keeps errno for some failures only, a commit not among them. But what it does
+ * after the call that failed seldom changes errno, which is 0 before each try. */
+static int errno_of(const coordi_sql *sql, int code, int last)
 {
-    const int os_errno = sql->db == NULL ? 0 : sqlite3_system_errno(sql->db);
-    return (code & 0xff) == SQLITE_FULL && os_errno == 0 ? ENOSPC : os_errno;
+    if ((code & 0xff) == SQLITE_FULL) {
+        return ENOSPC;
+    }
+    return last != 0 || sql->db == NULL ? last : sqlite3_system_errno(sql->db);
 }
 
 coord_status coordi_sql_fail(const coordi_sql *sql, int code, const char *doing,
                              coord_error *err)
 {
+    const int last = errno;
     const coord_status status = status_of(code);
     const char *said = sql->db == NULL ? sqlite3_errstr(code) : sqlite3_errmsg(sql->db);
-    const int os_errno = status == COORD_ERR_IO ? errno_of(sql, code) : 0;
+    const int os_errno = status == COORD_ERR_IO ? errno_of(sql, code, last) : 0;
     coord_error cause;
     if (os_errno != 0) {
         (void)coordi_fail_errno(&cause, os_errno, "%s", said);
@@ -66,6 +71,12 @@ coord_status coordi_sql_fail(const coordi_sql *sql, int code, const char *doing,
     }
     return coordi_fail_because(err, status, &cause, "%s '%.140s': %s", sql->what,
                                sql->path, doing);
+}
+
+int coordi_sql_step(sqlite3_stmt *statement)
+{
+    errno = 0;
+    return sqlite3_step(statement);
 }
 
 /* ---- connection ---- */
@@ -109,6 +120,7 @@ void coordi_sql_close(coordi_sql *sql)
 coord_status coordi_sql_exec(const coordi_sql *sql, const char *text, const char *doing,
                              coord_error *err)
 {
+    errno = 0;
     const int code = sqlite3_exec(sql->db, text, NULL, NULL, NULL);
     return code == SQLITE_OK ? COORD_OK : coordi_sql_fail(sql, code, doing, err);
 }
@@ -117,9 +129,10 @@ coord_status coordi_sql_number(const coordi_sql *sql, const char *text, int64_t 
                                coord_error *err)
 {
     sqlite3_stmt *statement = NULL;
+    errno = 0;
     int code = sqlite3_prepare_v2(sql->db, text, -1, &statement, NULL);
     if (code == SQLITE_OK) {
-        code = sqlite3_step(statement);
+        code = coordi_sql_step(statement);
     }
     if (code != SQLITE_ROW) {
         const coord_status rc = coordi_sql_fail(sql, code, text, err);
@@ -195,6 +208,7 @@ coord_status coordi_sql_create(const coordi_sql *sql, const coordi_records_spec 
 static coord_status prepare(const coordi_sql *sql, const char *text, sqlite3_stmt **ret,
                             coord_error *err)
 {
+    errno = 0;
     const int code =
         sqlite3_prepare_v3(sql->db, text, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
     if (code == SQLITE_OK) {
@@ -315,7 +329,7 @@ static coord_status hand_out(const coordi_sql *sql, sqlite3_stmt *statement,
 {
     const int count = sqlite3_column_count(statement);
     for (;;) {
-        const int code = sqlite3_step(statement);
+        const int code = coordi_sql_step(statement);
         if (code == SQLITE_DONE) {
             return COORD_OK;
         }
@@ -373,7 +387,7 @@ static coord_status run(const coordi_sql *sql, sqlite3_stmt *statement, const ch
 {
     int code;
     do {
-        code = sqlite3_step(statement);
+        code = coordi_sql_step(statement);
     } while (code == SQLITE_ROW);
     const coord_status rc =
         code == SQLITE_DONE ? COORD_OK : coordi_sql_fail(sql, code, doing, err);

@@ -36,6 +36,9 @@ void coordi_sql_close(coordi_sql *sql);
 /* Lets go of the statements alone. */
 void coordi_sql_finalize(coordi_sql *sql);
 
+/* As sqlite3_step(), ready for coordi_sql_fail(). */
+int coordi_sql_step(sqlite3_stmt *statement);
+
 /* Tells what the last call on the connection answered. */
 coord_status coordi_sql_fail(const coordi_sql *sql, int code, const char *doing,
                              coord_error *err);

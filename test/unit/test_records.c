@@ -370,6 +370,29 @@ static void no_descriptor_is_left_to_children(void **state)
     records_rig_close(r);
 }
 
+static void a_host_that_drives_its_loop_is_told_in_its_steps(void **state)
+{
+    records_rig *r = *state;
+    coord_loop_options options;
+    coord_loop *loop = NULL;
+    notes in;
+    coord_loop_options_init(&options, sizeof options);
+    options.own_thread = false;
+    assert_int_equal(coord_loop_create(&options, &loop, NULL), COORD_OK);
+    assert_int_equal(notes_open(&in, loop, records_rig_path(r, "a"), NULL), COORD_OK);
+    for (int i = 0; i < 10; i++) {
+        notes_put(&in, &r->note[i], i, "text");
+    }
+    assert_int_equal(in.told, 0);
+    while (in.told < 10) {
+        assert_int_equal(coord_loop_step(loop, 1000, NULL), COORD_OK);
+    }
+    assert_int_equal(in.failed, 0);
+    notes_close(&in);
+    coord_loop_destroy(loop);
+    assert_int_equal(records_rig_reopened(r, "a"), 10);
+}
+
 /* ---- out of memory ---- */
 
 typedef struct countdown {
@@ -407,6 +430,29 @@ static void every_allocation_of_open_and_read_may_fail(void **state)
     assert_int_equal(records_rig_reopened(r, "a"), 0);
 }
 
+/* SQLite's own memory. */
+static void a_write_that_finds_no_memory_fails_and_later_ones_succeed(void **state)
+{
+    enum { HUGE_TEXT = 8 * 1024 * 1024 };
+    records_rig *r = *state;
+    char *text = malloc(HUGE_TEXT + 1);
+    assert_non_null(text);
+    memset(text, 'x', HUGE_TEXT);
+    text[HUGE_TEXT] = '\0';
+    records_rig_open(r, "a");
+    records_rig_put(r, 0, 1, "text");
+    (void)sqlite3_hard_heap_limit64(sqlite3_memory_used() + HUGE_TEXT / 2);
+    records_rig_put(r, 1, 1, text);
+    (void)sqlite3_hard_heap_limit64(0);
+    assert_int_equal(r->notes.failed, 1);
+    assert_int_equal(r->note[0].error.status, COORD_ERR_NOMEM);
+    records_rig_put(r, 1, 1, text);
+    assert_int_equal(r->notes.failed, 1);
+    records_rig_close(r);
+    assert_int_equal(records_rig_reopened(r, "a"), 2);
+    free(text);
+}
+
 #define TEST(name)                                                                       \
     cmocka_unit_test_setup_teardown(name, records_rig_setup, records_rig_teardown)
 
@@ -425,7 +471,9 @@ int main(void)
         TEST(closing_leaves_the_file_alone),
         TEST(only_its_owner_may_look_at_a_new_file),
         TEST(no_descriptor_is_left_to_children),
+        TEST(a_host_that_drives_its_loop_is_told_in_its_steps),
         TEST(every_allocation_of_open_and_read_may_fail),
+        TEST(a_write_that_finds_no_memory_fails_and_later_ones_succeed),
     };
     return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }

@@ -67,6 +67,7 @@ static void make_crashed(records_rig *r, const char *name)
     (void)snprintf(wal, sizeof wal, "%s-wal", name);
     copy(r, "live-wal", wal);
     records_rig_close(r);
+    records_rig_settle(r, "live");
 }
 
 /* ---- refused, and left as it was ---- */
@@ -363,7 +364,7 @@ static void a_path_that_is_too_long_for_sqlite_is_refused(void **state)
     coord_error err;
     records_rig *r = *state;
     char *at = name + snprintf(name, sizeof name, "%s", r->folder);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         at += snprintf(at, 161, "/%0159d", i);
         assert_int_equal(mkdir(name, 0700), 0);
     }
