@@ -61,6 +61,11 @@ EXAMPLE_DIRS := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*.c)
 EXAMPLES     := $(patsubst examples/%.c,%,$(wildcard examples/*.c)) \
                 $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c)) \
                 $(subst /main_,-,$(patsubst examples/%.c,%,$(wildcard examples/*/main_*.c)))
+# Those that are tests themselves need CMocka: left out where it is not, and never installed.
+EXAMPLE_TESTS := unit_test
+ifeq ($(shell pkg-config --exists cmocka 2> /dev/null && echo yes),)
+EXAMPLES     := $(filter-out $(EXAMPLE_TESTS),$(EXAMPLES))
+endif
 EXAMPLE_BINS := $(addprefix $(BUILD)/examples/,$(EXAMPLES))
 
 TEST_BINS   := $(TEST_C:%.c=$(BUILD)/%)
@@ -88,6 +93,8 @@ BLAS_LIBS   = $(call pkg,BLAS_LIBS,--libs openblas)
 # (LIBS_test_name, and EXTRA_test_name for objects and archives).
 CFLAGS_cartpole          = $(BLAS_CFLAGS)
 LIBS_cartpole            = $(BLAS_LIBS) -lm
+CFLAGS_unit_test         = $(TEST_CFLAGS)
+LIBS_unit_test           = $(TEST_LIBS)
 LIBS_test_cartpole       = $(BLAS_LIBS)
 LIBS_test_cartpole_host  = $(BLAS_LIBS)
 LIBS_test_cartpole_run   = $(BLAS_LIBS)
@@ -338,6 +345,8 @@ $(BUILD)/libcoord.pc: pkgconfig/libcoord.pc.in Makefile FORCE
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(PC_LIBDIR)|' \
 	    -e 's|@VERSION@|$(VERSION)|' -e 's|@PACKAGES@|$(LIB_PACKAGES)|' $< > $@
 
+INSTALLED_BINS = $(filter-out $(EXAMPLE_TESTS:%=$(BUILD)/examples/%),$(EXAMPLE_BINS))
+
 install: all $(BUILD)/libcoord.pc
 	install -d $(DESTDIR)$(PREFIX)/include/coord $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(LIBDIR)/libcoord $(DESTDIR)$(PREFIX)/share/man/man3
@@ -348,7 +357,7 @@ install: all $(BUILD)/libcoord.pc
 	ln -sf libcoord.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libcoord.so
 	install -m 644 $(BUILD)/libcoord.pc $(DESTDIR)$(LIBDIR)/pkgconfig
-	$(if $(EXAMPLE_BINS),install -m 755 $(EXAMPLE_BINS) $(DESTDIR)$(LIBDIR)/libcoord)
+	$(if $(INSTALLED_BINS),install -m 755 $(INSTALLED_BINS) $(DESTDIR)$(LIBDIR)/libcoord)
 	$(if $(MAN_PAGES),install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man3)
 	@if [ -z '$(DESTDIR)' ] && [ -w /etc/ld.so.cache ]; then ldconfig; fi
 

@@ -43,36 +43,42 @@ pc_faults()
 }
 report "libcoord.pc is right" "$(pc_faults)"
 
-# The first C block of README after the words "A whole host". Begun by ```c run, it is a
-# program that needs nobody else, and is run too.
 if [ ! -f README ]; then
-    report "README shows a whole host" "there is no README yet"
+    report "README shows whole programs" "there is no README yet"
     exit 1
 fi
-fence=$(awk '/A whole host/ { on = 1 } on && /^```c/ { print; exit }' README)
-awk '/A whole host/ { on = 1 }
-     inside && /^```/ { exit }
-     inside
-     on && /^```c/ { inside = 1 }' README > "$work/host.c"
-report "README shows a whole host" "$([ -s "$work/host.c" ] || echo 'no ```c block after those words')"
-[ -s "$work/host.c" ] || exit 1
-
-cd "$work" || exit 2
-report "it builds with the shared library" \
-    "$(complaint $CC -Wall -Wextra host.c -o shared $(pkg-config --cflags --libs libcoord))"
-report "it finds the installed shared library" "$(LD_LIBRARY_PATH=$prefix/lib ldd -r shared 2>&1 |
-    grep -E "not found|undefined|libcoord.so.0 => " | grep -v "=> $prefix/lib/libcoord.so.0 ")"
 
 # The static library with the packages that libcoord.pc names, themselves shared.
 static="-L$prefix/lib -l:libcoord.a -pthread
     $(pkg-config --libs $(pkg-config --print-requires-private libcoord))"
-report "it builds with the static library" \
-    "$(complaint $CC -Wall -Wextra host.c -o static $(pkg-config --cflags libcoord) $static)"
 
-if [[ $fence == *run* ]]; then
-    export LD_LIBRARY_PATH=$prefix/lib
-    report "it runs, shared" "$(complaint timeout 30 ./shared)"
-    report "it runs, static" "$(complaint timeout 30 ./static)"
-fi
+# The first C block of README after these words is built as a user would build it. Begun by
+# ```c run, it is a program that needs nobody else, and is run too.
+check_snippet() # words, name of the program
+{
+    local source=$work/$2.c shared=$work/$2-shared fixed=$work/$2-static fence
+    fence=$(awk -v words="$1" 'index($0, words) { on = 1 } on && /^```c/ { print; exit }' README)
+    awk -v words="$1" 'index($0, words) { on = 1 }
+        inside && /^```/ { exit }
+        inside
+        on && /^```c/ { inside = 1 }' README > "$source"
+    report "README shows $2" "$([ -s "$source" ] || echo "no \`\`\`c block after \"$1\"")"
+    [ -s "$source" ] || return
+    report "$2 builds with the shared library" "$(complaint $CC -Wall -Wextra "$source" \
+        -o "$shared" $(pkg-config --cflags --libs libcoord))"
+    report "$2 finds the installed shared library" \
+        "$(LD_LIBRARY_PATH=$prefix/lib ldd -r "$shared" 2>&1 |
+            grep -E "not found|undefined|libcoord.so.0 => " |
+            grep -v "=> $prefix/lib/libcoord.so.0 ")"
+    report "$2 builds with the static library" "$(complaint $CC -Wall -Wextra "$source" \
+        -o "$fixed" $(pkg-config --cflags libcoord) $static)"
+    if [[ $fence == *run* ]]; then
+        report "$2 runs, shared" "$(LD_LIBRARY_PATH=$prefix/lib complaint timeout 30 "$shared")"
+        report "$2 runs, static" "$(complaint timeout 30 "$fixed")"
+    fi
+}
+
+check_snippet "A whole host" host
+check_snippet "Testing your host" test
 
 exit $status

@@ -53,9 +53,9 @@ static void tell_loop(const teller *t, const coordi_sim_loop *loop)
     } else if (next != NULL) {
         tell(t, true, "%s#%u waits for its timer at %lld ms", host, loop->index,
              (long long)next->at_ms);
-    } else {
+    } else if (!coordi_list_empty(&loop->servers) || !coordi_list_empty(&loop->peers)) {
         tell(t, true, "%s#%u waits for messages", host, loop->index);
-    }
+    } /* else nothing lives there now */
 }
 
 /* ---- threads ---- */
