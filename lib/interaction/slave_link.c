@@ -188,6 +188,7 @@ static void on_delivered(const coordi_outcome *outcome, void *arg)
     delivery *d = arg;
     coord_slave *s = d->slave;
     coordi_list_remove(&d->link);
+    s->delivery_count--;
     if (outcome->status != COORD_OK) {
         COORDI_LOG(&s->log, COORD_LOG_WARN, "result not delivered task=%s why=\"%s\"",
                    d->id, outcome->error->text);
@@ -206,6 +207,7 @@ void coordi_slave_drop_deliveries(coord_slave *s)
         coordi_exchange_cancel(d->exchange);
         coordi_free(d);
     }
+    s->delivery_count = 0;
 }
 
 void coordi_slave_deliver(coord_slave *s, coordi_work *work)
@@ -239,4 +241,5 @@ void coordi_slave_deliver(coord_slave *s, coordi_work *work)
         return;
     }
     coordi_list_append(&s->deliveries, &d->link);
+    s->delivery_count++;
 }
