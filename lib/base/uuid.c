@@ -50,9 +50,26 @@ static size_t without(char *text, size_t len, const char *word)
     return kept;
 }
 
+static bool is_canonical(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        const bool hyphen = i == 8 || i == 13 || i == 18 || i == 23;
+        const char c = text[i];
+        if (hyphen ? c != '-' : !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
+        }
+    }
+    return len == COORDI_UUID_SIZE - 1;
+}
+
 bool coordi_uuid_read(const char *text, size_t len, char out[COORDI_UUID_SIZE])
 {
-    char work[128]; /* longer than any sane spelling of 32 digits */
+    char work[128];                /* longer than any sane spelling of 32 digits */
+    if (is_canonical(text, len)) { /* as nearly all are */
+        memcpy(out, text, len);
+        out[len] = '\0';
+        return true;
+    }
     if (len > sizeof work) {
         return false;
     }

@@ -175,7 +175,7 @@ static void run_start(coordi_op *op)
     coord_error err;
     coordi_ledger *ledger = ((start_op *)op)->ledger;
     ((start_op *)op)->ledger = NULL;
-    coordi_list_append(&c->await_start, &op->link);
+    coordi_op_await(op, &c->await_start);
     coord_status rc = coordi_coordinator_begin(c, ledger, &err);
     if (rc != COORD_OK) {
         coordi_list_remove(&op->link);
@@ -232,7 +232,7 @@ coord_status comm_coordinator_start(CommCoordinator *c, coord_error *err)
 static void run_close(coordi_op *op)
 {
     CommCoordinator *c = op->object;
-    coordi_list_append(&c->await_close, &op->link);
+    coordi_op_await(op, &c->await_close);
     coordi_coordinator_begin_close(c);
 }
 
@@ -440,7 +440,7 @@ static void run_wait(coordi_op *op)
     if (c->runs.count == 0) {
         coordi_op_finish(op, COORD_OK, NULL);
     } else {
-        coordi_list_append(&c->await_empty, &op->link);
+        coordi_op_await(op, &c->await_empty);
     }
 }
 
@@ -478,7 +478,7 @@ static void run_wait_task(coordi_op *op)
     if (run == NULL) {
         coordi_op_finish(op, COORD_OK, NULL);
     } else {
-        coordi_list_append(&run->await_end, &op->link);
+        coordi_op_await(op, &run->await_end);
     }
 }
 

@@ -71,6 +71,20 @@ void coordi_op_finish(coordi_op *op, coord_status status, const coord_error *err
     coordi_op_unref(op);
 }
 
+void coordi_op_await(coordi_op *op, coordi_link *head)
+{
+    coordi_link *next;
+    for (coordi_link *at = head->next; at != head; at = next) {
+        next = at->next;
+        coordi_op *other = COORDI_ITEM(at, coordi_op, link);
+        if (atomic_load(&other->refs) == 1) { /* ours: its caller has let go */
+            coordi_list_remove(at);
+            coordi_op_finish(other, COORD_ERR_TIMEOUT, NULL);
+        }
+    }
+    coordi_list_append(head, &op->link);
+}
+
 void coordi_op_finish_all(coordi_link *head, coord_status status, const coord_error *err)
 {
     for (coordi_link *link = coordi_list_pop(head); link != NULL;

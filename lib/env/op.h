@@ -46,6 +46,11 @@ coord_status coordi_op_wait(coordi_op *op, int64_t wait_ms, const char *what,
  * False: its caller has given up. Loop thread. */
 bool coordi_op_claim(coordi_op *op);
 
+/* Lets it stand in a list until it is finished. Those in there whose callers have gone
+ * are finished now, so that a host which polls with short waits costs nothing. Loop
+ * thread. */
+void coordi_op_await(coordi_op *op, coordi_link *head);
+
 /* The end of it; once. err may be NULL. Loop thread. */
 void coordi_op_finish(coordi_op *op, coord_status status, const coord_error *err);
 

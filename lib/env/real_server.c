@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -101,7 +102,18 @@ static bool is_full(const coordi_http_server *server)
 {
     const union MHD_DaemonInfo *info =
         MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-    return info != NULL && info->num_connections >= CONNECTION_LIMIT;
+    return info != NULL && info->num_connections >= server->max_connections;
+}
+
+/* Half of the descriptors at most: whoever connects a thousand times leaves us enough for
+ * our own requests. */
+static unsigned connections_allowed(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 >= CONNECTION_LIMIT) {
+        return CONNECTION_LIMIT;
+    }
+    return limit.rlim_cur < 16 ? 8 : (unsigned)(limit.rlim_cur / 2);
 }
 
 static void pause_accepting(coordi_http_server *server, const char *why)
@@ -289,7 +301,7 @@ static coord_status start_daemon(coordi_http_server *server, coord_error *err)
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL,
         NULL, on_access, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT,
+        MHD_OPTION_CONNECTION_LIMIT, server->max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
     const union MHD_DaemonInfo *info =
         server->daemon == NULL
@@ -327,6 +339,7 @@ coord_status coordi_real_server_create(coord_loop *loop,
     server->accept_timer.fire = accept_again;
     server->daemon_timer.fire = daemon_due;
     server->run_job.run = run_job_run;
+    server->max_connections = connections_allowed();
     server->max_body_bytes =
         spec->max_body_bytes == 0 ? DEFAULT_BODY_MAX : spec->max_body_bytes;
     server->max_inflight_bytes =

@@ -48,6 +48,7 @@ struct coordi_http_server {
     coordi_timer accept_timer; /* accepting is paused until then */
     coordi_timer daemon_timer; /* the daemon has a connection that times out */
     coordi_job run_job;        /* deferred: the daemon has something to do */
+    unsigned max_connections;
     size_t max_body_bytes;
     size_t max_inflight_bytes;
     size_t inflight; /* sum of the charges of admitted calls */

@@ -103,7 +103,7 @@ static void run_attempt(coordi_op *op)
         rc = COORD_OK; /* joins the attempt under way */
     } else if (c->state == COORDI_CONNECTION_CONNECTING) {
         if (attempt->wait) {
-            coordi_list_append(&c->await_disconnect, &op->link);
+            coordi_op_await(op, &c->await_disconnect);
         } else {
             coordi_op_finish(op, COORD_OK, NULL);
         }
@@ -117,8 +117,7 @@ static void run_attempt(coordi_op *op)
         coordi_op_finish(op, rc, rc == COORD_OK ? NULL : &err);
         return;
     }
-    coordi_list_append(attempt->disconnect ? &c->await_disconnect : &c->await_connect,
-                       &op->link);
+    coordi_op_await(op, attempt->disconnect ? &c->await_disconnect : &c->await_connect);
 }
 
 static coord_status attempt(coord_connection *c, coord_text data, int64_t wait_ms,

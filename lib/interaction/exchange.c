@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* A peer that gives results and no answers has so many connections at most. */
+enum { ORPHANS_MAX = 4 };
+
 struct coordi_exchange {
     coord_loop *loop;
     coordi_http_peer *peer;
@@ -169,6 +172,14 @@ void coordi_exchange_orphan(coordi_exchange *ex, coordi_link *orphans)
     }
     ex->spec.done = NULL;
     ex->tries_left = 0;
+    size_t count = 0;
+    for (const coordi_link *at = orphans->next; at != orphans; at = at->next) {
+        count++;
+    }
+    if (count == ORPHANS_MAX) {
+        coordi_exchange_cancel(
+            COORDI_ITEM(coordi_list_pop(orphans), coordi_exchange, orphan));
+    }
     coordi_list_append(orphans, &ex->orphan);
 }
 

@@ -52,7 +52,8 @@ coord_status coordi_exchange_start(coord_loop *loop, coordi_http_peer *peer,
 void coordi_exchange_cancel(coordi_exchange *exchange);
 
 /* The same for one whose answer is on its way, but without closing its connection: the
- * answer is taken and dropped. Until then it stands in this list. Takes NULL. */
+ * answer is taken and dropped. Until then it stands in this list, of which the oldest is
+ * canceled when there are too many. Takes NULL. */
 void coordi_exchange_orphan(coordi_exchange *exchange, coordi_link *orphans);
 void coordi_exchange_cancel_orphans(coordi_link *orphans);
 

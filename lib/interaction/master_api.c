@@ -255,7 +255,7 @@ static void run_close(coordi_op *op)
     m->closing = true;
     m->close_deadline.fire = on_close_deadline;
     coordi_timer_in(m->loop, &m->close_deadline, ((close_op *)op)->wait_ms / 4 * 3);
-    coordi_list_append(&m->await_close, &op->link);
+    coordi_op_await(op, &m->await_close);
     for (size_t at = 0;;) {
         coord_connection *c = coordi_map_next(&m->by_id, &at);
         if (c == NULL) {

@@ -290,7 +290,7 @@ static void release_slave(coordi_op *op)
 static void run_close(coordi_op *op)
 {
     coord_slave *s = op->object;
-    coordi_list_append(&s->await_close, &op->link);
+    coordi_op_await(op, &s->await_close);
     shut(s);
     coordi_slave_check_closed(s);
 }

@@ -67,7 +67,7 @@ typedef struct coordi_ask {
     coord_out out;
 } coordi_ask;
 
-enum { COORDI_ASKS_MAX = 64, COORDI_RECENT = 32 };
+enum { COORDI_ASKS_MAX = 64, COORDI_RECENT = 32, COORDI_DELIVERIES_MAX = 8 };
 
 struct coord_slave {
     atomic_size_t refs;
@@ -101,6 +101,8 @@ struct coord_slave {
     coordi_known recent[COORDI_RECENT]; /* a ring */
     size_t recent_next;
     coordi_link deliveries;
+    size_t
+        delivery_count; /* at its limit the slave is busy: the master takes no results */
     coordi_job lost_job;
     bool lost_pending;
     coord_error lost_why;

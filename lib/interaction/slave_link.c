@@ -187,6 +187,7 @@ static void on_delivered(const coordi_outcome *outcome, void *arg)
     delivery *d = arg;
     coord_slave *s = d->slave;
     coordi_list_remove(&d->link);
+    s->delivery_count--;
     if (outcome->status != COORD_OK) {
         COORDI_LOG(&s->log, COORD_LOG_WARN, "result not delivered task=%s why=\"%s\"",
                    d->id, outcome->error->text);
@@ -205,6 +206,7 @@ void coordi_slave_drop_deliveries(coord_slave *s)
         coordi_exchange_cancel(d->exchange);
         coordi_free(d);
     }
+    s->delivery_count = 0;
 }
 
 bool coordi_slave_is_delivering(const coord_slave *s, const char *id)
@@ -247,5 +249,6 @@ coord_status coordi_slave_deliver(coord_slave *s, const coordi_work *work,
         return rc;
     }
     coordi_list_append(&s->deliveries, &d->link);
+    s->delivery_count++;
     return COORD_OK;
 }

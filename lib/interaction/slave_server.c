@@ -48,7 +48,8 @@ static coordi_say check_state(const coord_slave *s, coordi_ask_kind kind)
     if (kind == COORDI_ASK_CONNECT && s->link != NULL) {
         return COORDI_SAY_ALREADY_CONNECTED;
     }
-    if (kind == COORDI_ASK_TASK && s->work != NULL) {
+    if (kind == COORDI_ASK_TASK &&
+        (s->work != NULL || s->delivery_count == COORDI_DELIVERIES_MAX)) {
         return COORDI_SAY_BUSY;
     }
     return COORDI_SAY_NOTHING;

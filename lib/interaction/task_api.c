@@ -25,7 +25,7 @@ static void run_start_op(coordi_op *op)
     coord_error err;
     coord_status rc = coordi_task_start(task, ((start_op *)op)->timeout_ms, &err);
     if (rc == COORD_OK) {
-        coordi_list_append(&task->await_start, &op->link);
+        coordi_op_await(op, &task->await_start);
         return;
     }
     if (rc == COORD_ERR_STATE) {
@@ -86,7 +86,7 @@ static void run_join_op(coordi_op *op)
                           task->id);
         coordi_op_finish(op, COORD_ERR_STATE, &err);
     } else {
-        coordi_list_append(&task->await_settle, &op->link);
+        coordi_op_await(op, &task->await_settle);
     }
 }
 

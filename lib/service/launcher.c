@@ -199,7 +199,7 @@ static void run_close(coordi_op *op)
     coord_launcher *launcher = op->object;
     launcher->closing = true;
     coordi_launcher_stop_all(launcher, ((close_op *)op)->grace_ms);
-    coordi_list_append(&launcher->await_close, &op->link);
+    coordi_op_await(op, &launcher->await_close);
     check_closed(launcher);
 }
 

@@ -88,6 +88,11 @@ void heap_fail(uint64_t first, uint64_t how_many)
     coordi_alloc_set_fault(must_fail, &ours);
 }
 
+uint64_t heap_asked(void)
+{
+    return atomic_load(&ours.asked);
+}
+
 bool heap_mend(void)
 {
     coordi_alloc_set_fault(NULL, NULL);

@@ -21,6 +21,8 @@ void heap_expect_nothing_left(const char *what);
 /* From now on the library's allocations fail, all threads counted together, from number
  * `first` on (0 is the next one), `count` of them. */
 void heap_fail(uint64_t first, uint64_t count);
+/* How many were asked for since. */
+uint64_t heap_asked(void);
 /* All work again. True: some have failed. */
 bool heap_mend(void);
 /* This thread's neither fail nor count until it is spared no more; nests. For what a test
