@@ -148,8 +148,29 @@ static void plan_host_kill(soak *s)
 {
     int64_t lives_ms = soak_chance(&s->host_luck, 20)
                            ? soak_between(&s->host_luck, 20, 500) /* still starting */
-                           : soak_between(&s->host_luck, 1500, 7000);
+                           : soak_between(&s->host_luck, 700, 5000);
     s->next_host_kill_ms = soak_now_ms() + lives_ms;
+}
+
+/* Half of the lives end at a point that is chosen. */
+static void print_trap(soak *s, char *out, size_t size)
+{
+    static const char *const EVENTS[] = {
+        "post",   "send", "accepted", "start",  "data",   "judge",   "get", "info",
+        "finish", "fail", "restart",  "resume", "cancel", "started", "born"};
+    const char *event = EVENTS[soak_next(&s->host_luck) % 15];
+    bool set = soak_chance(&s->host_luck, 50);
+    int64_t count = soak_between(&s->host_luck, 1, 40);
+    int64_t delay_us = soak_between(&s->host_luck, 0, 5000) - 1000;
+    bool rare = strcmp(event, "fail") == 0 || strcmp(event, "restart") == 0 ||
+                strcmp(event, "cancel") == 0;
+    if (event[0] == 'b' || strcmp(event, "started") == 0) { /* once in a life */
+        count = 1;
+        delay_us *= 20;
+    }
+    (void)snprintf(out, size, set ? "%s:%d:%lld:%lld" : "-", event,
+                   (int)(rare ? (count + 9) / 10 : count),
+                   (long long)(delay_us > 0 ? delay_us : 0), (long long)s->calm_ms);
 }
 
 static void start_host(soak *s, bool looks)
@@ -158,17 +179,22 @@ static void start_host(soak *s, bool looks)
     char life[16];
     char seed[24];
     char log[32];
+    char trap[64] = "look";
     s->life++;
+    if (!looks) {
+        print_trap(s, trap, sizeof trap);
+    }
     (void)snprintf(parent, sizeof parent, "%d", (int)getpid());
     (void)snprintf(life, sizeof life, "%d", s->life);
     (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
     (void)snprintf(log, sizeof log, "host-%d.log", s->life);
     char *argv[] = {"soak", "host",       parent, s->folder, life,
-                    seed,   s->log_level, NULL,   NULL};
-    argv[7] = looks ? "look" : NULL;
+                    seed,   s->log_level, trap,   NULL};
     must_spawn(s, &s->host, log, argv);
     plan_host_kill(s);
-    memset(&s->of_host, 0, sizeof s->of_host);
+    if (!looks) {
+        memset(&s->of_host, 0, sizeof s->of_host);
+    }
 }
 
 /* ---- what happens to them ---- */
@@ -206,16 +232,22 @@ static int any_worker(uint64_t *luck)
     return (int)soak_between(luck, 0, WORKERS - 1);
 }
 
-static void kill_host(soak *s)
+/* It was killed, or has sprung its trap. */
+static void after_host(soak *s)
 {
     int64_t any = 1000;
-    soak_kill(&s->host);
     if (soak_chance(&s->host_luck, 25)) { /* both at once */
         kill_worker(s, any_worker(&s->host_luck), &s->host_luck);
     }
     int64_t again_ms = soak_now_ms() + away_ms(s, &s->host_luck, &any);
     end_life(s);
     s->host.again_ms = again_ms < s->calm_ms ? again_ms : s->calm_ms;
+}
+
+static void kill_host(soak *s)
+{
+    soak_kill(&s->host);
+    after_host(s);
 }
 
 static void stop_one(soak *s)
@@ -238,19 +270,26 @@ static void let_go_on(soak_child *child, int64_t now)
     }
 }
 
-/* Nobody ends by himself. */
-static bool has_ended(soak *s, soak_child *child)
+/* Nobody ends by himself, but by a trap. */
+static void look_for_end(soak *s, soak_child *child)
 {
     int status = child->pid == 0 ? -1 : soak_await(child, 0);
     if (status < 0) {
-        return false;
+        return;
+    }
+    if (child == &s->host && status == 128 + SIGKILL) {
+        child->kills++;
+        after_host(s);
+        return;
     }
     if (s->strange_ends++ == 0) {
         (void)snprintf(s->strange, sizeof s->strange, "%s (life %d) ended with %d",
                        child->name, s->life, status);
     }
     child->again_ms = soak_now_ms() + 500;
-    return true;
+    if (child == &s->host) {
+        end_life(s);
+    }
 }
 
 /* ---- sizes ---- */
@@ -332,12 +371,10 @@ static void start_again(soak *s, int64_t now)
 
 static void tick(soak *s, int64_t now)
 {
-    if (has_ended(s, &s->host)) {
-        end_life(s);
-    }
+    look_for_end(s, &s->host);
     let_go_on(&s->host, now);
     for (int i = 0; i < WORKERS; i++) {
-        (void)has_ended(s, &s->workers[i]);
+        look_for_end(s, &s->workers[i]);
         let_go_on(&s->workers[i], now);
     }
     start_again(s, now);

@@ -44,6 +44,7 @@ static void note(const host *h, const char *event, const char *task, coord_text 
         h->journal, h->life,
         &(soak_note){event, task, at.attempt, at.sequence,
                      payload.len == 0 ? 0 : soak_crc(payload.ptr, payload.len), detail});
+    soak_trap_step(event);
 }
 
 /* A luck of its own for each task and event of this life. */
@@ -57,8 +58,8 @@ static uint64_t luck(const host *h, const char *task, const char *event)
 static void dawdle(const host *h, const char *task, const char *event)
 {
     uint64_t random = luck(h, task, event);
-    if (soak_chance(&random, 25)) {
-        soak_wait_ms(soak_between(&random, 1, soak_chance(&random, 10) ? 300 : 40));
+    if (soak_chance(&random, 40)) {
+        soak_wait_ms(soak_between(&random, 1, soak_chance(&random, 10) ? 400 : 80));
     }
 }
 
@@ -371,18 +372,19 @@ static int finish(host *h)
     return rc == COORD_OK && closed == COORD_OK ? 0 : 4;
 }
 
-/* host PARENT FOLDER LIFE SEED LOG_LEVEL [look]: works until SIGTERM; or only looks what
- * the ledger brings back. */
+/* host PARENT FOLDER LIFE SEED LOG_LEVEL TRAP|look: works until SIGTERM; or only looks
+ * what the ledger brings back. */
 int soak_host(int argc, char **argv)
 {
     static host h;
     char config[SOAK_PATH];
     pthread_t sender;
     sigset_t signals;
-    if (argc < 7 || !soak_follow_parent(atoi(argv[2]))) {
+    bool looks = argc == 8 && strcmp(argv[7], "look") == 0;
+    if (argc != 8 || !soak_follow_parent(atoi(argv[2])) ||
+        (!looks && !soak_trap_set(argv[7]))) {
         return 2;
     }
-    bool looks = argc > 7;
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGTERM);
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);

@@ -30,6 +30,14 @@ bool soak_follow_parent(pid_t parent);
 /* A line to stderr, behind the time. */
 void soak_say(const char *line);
 
+/* ---- traps (trap.c) ---- */
+
+/* "EVENT:COUNT:DELAY_US:UNTIL_MS": the process kills itself so many microseconds after
+ * that event has happened so many times, if that is before that time; "-": it does not.
+ * False: that is no such text. */
+bool soak_trap_set(const char *text);
+void soak_trap_step(const char *event);
+
 /* ---- journals (journal.c) ---- */
 
 typedef struct soak_note {

@@ -43,7 +43,7 @@ soak_plan soak_task_plan(const char *id)
     int64_t dice = soak_between(&random, 0, 99);
     plan.fault = dice < 3    ? SOAK_FAULT_START
                  : dice < 9  ? SOAK_FAULT_ONCE
-                 : dice < 11 ? SOAK_FAULT_STEPS
+                 : dice < 10 ? SOAK_FAULT_STEPS
                              : SOAK_FAULT_NONE;
     return plan;
 }
