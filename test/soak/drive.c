@@ -22,6 +22,7 @@ enum {
     SAMPLES = 16,
     ENDING_MS = 120000, /* for the drain, and for the close */
     LEAVING_MS = 10000,
+    CLOSING_MS = 25000,
     LONG_SOAK_S = 150, /* from here on some are away for long */
     DEBUG_S = 900,     /* up to here the logs hold every request */
     KB_MORE = 3072,    /* what a process may grow between early and late samples: this, */
@@ -60,6 +61,7 @@ typedef struct soak {
     sizes of_host;
     sizes of_workers[WORKERS];
     int stops;
+    int closes;
     int strange_ends;
     char strange[256];
 } soak;
@@ -78,8 +80,11 @@ static int remove_one(const char *path, const struct stat *about, int kind,
 static void make_folder(soak *s)
 {
     const char *under = getenv("TMPDIR");
-    (void)snprintf(s->folder, sizeof s->folder, "%s/libcoord-soak.XXXXXX",
-                   under == NULL ? "/tmp" : under);
+    (void)snprintf(
+        s->folder, sizeof s->folder,
+        "%s/libcoord-soak./* Nobody ends by himself, but by a trap. *//* Nobody ends by "
+        "himself, but by a trap. *//* Nobody ends by himself, but by a trap. */",
+        under == NULL ? "/tmp" : under);
     if (mkdtemp(s->folder) == NULL) {
         perror(s->folder);
         exit(EXIT_FAILURE);
@@ -232,6 +237,15 @@ static int any_worker(uint64_t *luck)
     return (int)soak_between(luck, 0, WORKERS - 1);
 }
 
+static void note_strange(soak *s, const soak_child *child, int status)
+{
+    if (s->strange_ends++ == 0) {
+        (void)snprintf(s->strange, sizeof s->strange,
+                       "%s (life %d) ended with %d (-1: not at all)", child->name,
+                       s->life, status);
+    }
+}
+
 /* It was killed, or has sprung its trap. */
 static void after_host(soak *s)
 {
@@ -246,6 +260,15 @@ static void after_host(soak *s)
 
 static void kill_host(soak *s)
 {
+    int status = 0;
+    if (s->host.go_on_ms == 0 && soak_chance(&s->host_luck, 15)) { /* it may close */
+        (void)kill(s->host.pid, SIGINT);
+        status = soak_await(&s->host, CLOSING_MS);
+        s->closes += status == 0;
+    }
+    if (status != 0 && status != 128 + SIGKILL) {
+        note_strange(s, &s->host, status);
+    }
     soak_kill(&s->host);
     after_host(s);
 }
@@ -282,10 +305,7 @@ static void look_for_end(soak *s, soak_child *child)
         after_host(s);
         return;
     }
-    if (s->strange_ends++ == 0) {
-        (void)snprintf(s->strange, sizeof s->strange, "%s (life %d) ended with %d",
-                       child->name, s->life, status);
-    }
+    note_strange(s, child, status);
     child->again_ms = soak_now_ms() + 500;
     if (child == &s->host) {
         end_life(s);
@@ -461,11 +481,12 @@ static void print_counts(const soak *s)
     for (int i = 0; i < WORKERS; i++) {
         kills += s->workers[i].kills;
     }
-    (void)printf("%zu tasks, %zu finished, %zu failed; host killed %d times, workers %d "
-                 "times, %d stopped; %zu resumed, %zu moved, %zu ended again; %zu "
+    (void)printf("%zu tasks, %zu finished, %zu failed; host killed %d times and "
+                 "closed %d times, workers killed %d times, %d stopped; %zu resumed, %zu "
+                 "moved, %zu ended again; %zu "
                  "deliveries, %zu repeated, %lld late results\n",
-                 n->tasks, n->finished, n->failed, s->host.kills, kills, s->stops,
-                 n->resumed, n->restarts, n->again, n->deliveries, n->repeated,
+                 n->tasks, n->finished, n->failed, s->host.kills, s->closes, kills,
+                 s->stops, n->resumed, n->restarts, n->again, n->deliveries, n->repeated,
                  n->late_results);
 }
 

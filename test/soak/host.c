@@ -317,17 +317,22 @@ static void make(host *h, const char *config, int log_level)
     note(h, "started", NULL, (coord_text){NULL, 0}, NULL);
 }
 
-static bool told_to_end(const sigset_t *signals, int64_t wait_ms)
+/* The signal that says so, or -1. */
+static int told_to_end(const sigset_t *signals, int64_t wait_ms)
 {
     struct timespec wait = {wait_ms / 1000, (long)(wait_ms % 1000) * 1000000};
-    return sigtimedwait(signals, NULL, &wait) == SIGTERM;
+    return sigtimedwait(signals, NULL, &wait);
 }
 
-static void keep_busy(host *h, const sigset_t *signals)
+static int keep_busy(host *h, const sigset_t *signals)
 {
     uint64_t random = luck(h, "", "busy");
     int64_t next_status = 0;
-    while (!told_to_end(signals, soak_between(&random, 1, 30))) {
+    for (;;) {
+        int signal = told_to_end(signals, soak_between(&random, 1, 30));
+        if (signal > 0) {
+            return signal;
+        }
         for (int learner = 0; learner < 2; learner++) {
             int wanted = learner ? OPEN_LEARNERS : OPEN_COLLECTORS;
             for (int i = 0; i < 4 && atomic_load(&h->open[learner]) < wanted; i++) {
@@ -348,18 +353,21 @@ static void keep_busy(host *h, const sigset_t *signals)
     }
 }
 
-static int finish(host *h)
+/* Tasks that are open stay in the ledger, or come to their ends first. */
+static int finish(host *h, bool drains)
 {
     coord_error err = {0};
-    coord_status rc = COORD_ERR_TIMEOUT;
+    coord_status rc = drains ? COORD_ERR_TIMEOUT : COORD_OK;
     int64_t until = soak_now_ms() + DRAIN_MS;
     while (rc == COORD_ERR_TIMEOUT && soak_now_ms() < until) {
         note_status(h);
         rc = comm_coordinator_drain(h->c, 5000, &err);
     }
-    note_status(h);
-    note(h, rc == COORD_OK ? "drained" : "undrained", NULL, (coord_text){NULL, 0},
-         err.text);
+    if (drains) {
+        note_status(h);
+        note(h, rc == COORD_OK ? "drained" : "undrained", NULL, (coord_text){NULL, 0},
+             err.text);
+    }
     int64_t before = soak_now_ms();
     coord_status closed = comm_coordinator_close(h->c, &err);
     char detail[320];
@@ -372,8 +380,8 @@ static int finish(host *h)
     return rc == COORD_OK && closed == COORD_OK ? 0 : 4;
 }
 
-/* host PARENT FOLDER LIFE SEED LOG_LEVEL TRAP|look: works until SIGTERM; or only looks
- * what the ledger brings back. */
+/* host PARENT FOLDER LIFE SEED LOG_LEVEL TRAP|look: works until SIGTERM, which drains,
+ * or SIGINT, which does not; or only looks what the ledger brings back. */
 int soak_host(int argc, char **argv)
 {
     static host h;
@@ -387,6 +395,7 @@ int soak_host(int argc, char **argv)
     }
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);
     h.life = atoi(argv[4]);
     h.seed = strtoull(argv[5], NULL, 10);
@@ -397,15 +406,15 @@ int soak_host(int argc, char **argv)
     if (looks) {
         soak_wait_ms(SETTLE_MS);
         atomic_store(&h.ending, true);
-        return finish(&h);
+        return finish(&h, true);
     }
     if (pthread_create(&sender, NULL, send_on_and_on, &h) != 0) {
         return 2;
     }
-    keep_busy(&h, &signals);
+    bool drains = keep_busy(&h, &signals) == SIGTERM;
     note(&h, "ending", NULL, (coord_text){NULL, 0}, NULL);
     atomic_store(&h.ending, true);
-    int status = finish(&h);
+    int status = finish(&h, drains);
     (void)pthread_join(sender, NULL); /* close has ended its wait */
     return status;
 }

@@ -32,6 +32,10 @@ typedef struct task {
     bool known;   /* accepted, or something was heard of it */
     char end;     /* 'f'inished, 'x' failed, 0: not yet */
     int end_life;
+    bool finished; /* in some life, with this result: */
+    uint32_t finish_attempt;
+    uint64_t finish_sequence;
+    uint32_t finish_crc;
     int resumed_life;
     int open_life;    /* at the end of which the ledger had it open */
     int row_life;     /* ... had it at all */
@@ -186,6 +190,21 @@ static void check_steps(soak_story *s, const task *t, const line *l)
     }
 }
 
+static void check_finish(soak_story *s, task *t, const line *l)
+{
+    if (t->finished && (t->finish_attempt != l->attempt ||
+                        t->finish_sequence != l->sequence || t->finish_crc != l->crc)) {
+        broken(s, SOAK_SAME_END,
+               "%s: finished at %u/%" PRIu64 ", and at %u/%" PRIu64 " in life %d", t->id,
+               t->finish_attempt, t->finish_sequence, l->attempt, l->sequence, l->life);
+    }
+    t->finished = true;
+    t->finish_attempt = l->attempt;
+    t->finish_sequence = l->sequence;
+    t->finish_crc = l->crc;
+    check_steps(s, t, l);
+}
+
 /* ---- events ---- */
 
 static void on_sent(soak_story *s, const line *l)
@@ -210,9 +229,9 @@ static void on_unsent(task *t, const line *l)
 {
     int status = atoi(l->detail);
     if (is(l, "unposted") || status == ERR_ARG || status == ERR_STATE ||
-        status == ERR_BUSY || status == ERR_EXISTS || status == ERR_CLOSED) {
+        status == ERR_BUSY || status == ERR_EXISTS) {
         t->refused = true;
-    } else {
+    } else if (status != ERR_CLOSED) { /* else the ledger tells how far it was */
         t->known = true;
         end(t, 'x', l->life);
     }
@@ -256,7 +275,7 @@ static void on_callback(soak_story *s, task *t, const line *l)
             t->texts[t->text_count++] = l->crc;
         }
     } else if (is(l, "finish")) {
-        check_steps(s, t, l);
+        check_finish(s, t, l);
         end(t, 'f', l->life);
     } else if (is(l, "fail")) {
         end(t, 'x', l->life);
@@ -501,6 +520,7 @@ void soak_story_report(soak_story *s)
         [SOAK_ORDER] = "attempts and sequences do not go back",
         [SOAK_ENDS_ONCE] = "nothing follows the end of a task",
         [SOAK_ENDS_KEPT] = "an end that the ledger has stays",
+        [SOAK_SAME_END] = "what finished once finishes again as it did",
         [SOAK_STEPS] = "finished tasks have delivered all of their steps",
         [SOAK_STARTS] = "no attempt is started twice",
         [SOAK_TOTALS] = "accepted = finished + failed + open, in ledger and journal",
