@@ -6,6 +6,7 @@
 ## make check        every test                   [TEST=name] [WERROR=1]
 ## make check-asan   the same under AddressSanitizer and UBSan
 ## make check-tsan   the same under ThreadSanitizer
+## make sim          random stories of a simulated cluster  [SEEDS=2000] [SEED=n TRACE=1]
 ## make bench        measurements as tables       [ARGS=...]
 ## make soak         processes that are killed     [MINUTES=1] [SEED=n]
 ## make fuzz         libFuzzer targets            [FUZZ_S=60] seconds each
@@ -272,6 +273,13 @@ check-tsan:
 run-tests: $(if $(filter integration/% check_%,$(SELECTED)),lib examples $(PEER_BIN)) \
            $(filter $(SELECTED:%=$(BUILD)/test/%),$(TEST_BINS) $(REPLAY_BINS))
 	@CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run -j $(JOBS) -t $(LIMIT_S) $(BUILD) $(SELECTED)
+
+# More stories than `check` tells, as many side by side as there are jobs.
+.PHONY: sim run-sim
+sim: deps
+	$(SUBMAKE) run-sim
+run-sim: $(BUILD)/test/sim/test_stories
+	@JOBS=$(JOBS) $(if $(filter thread,$(SAN)),setarch -R) $<
 
 FUZZ_S ?= 60
 .PHONY: fuzz run-fuzz $(FUZZ_BINS:%=run-%)

@@ -22,6 +22,7 @@
 #include "coord/task.h"
 #include "coord/testing.h"
 #include "coord/testing_program.h"
+#include "coord/testing_worker.h"
 #include "coord/worker.h"
 
 #endif

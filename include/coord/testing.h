@@ -57,7 +57,7 @@ COORD_API COORD_MUST_USE coord_status coord_sim_create(const coord_sim_options *
  * given back: does what they still had to do, without moving the clock (sleepers are
  * woken), and frees all. With loops or threads left the world stays until the last of
  * them has gone; objects that are destroyed then do the rest of their work within that
- * call. Takes NULL.
+ * call. Workers of testing_worker.h go by themselves. Takes NULL.
  *
  * @thread driver
  */

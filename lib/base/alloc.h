@@ -19,4 +19,9 @@ void coordi_free(void *memory);
 typedef bool coordi_alloc_fault_fn(void *user);
 void coordi_alloc_set_fault(coordi_alloc_fault_fn *fault, void *user);
 
+/* Test hook: told of each block that is given out (+1), or is about to come back (-1).
+ * Likewise. */
+typedef void coordi_alloc_watch_fn(void *block, int change, void *user);
+void coordi_alloc_set_watch(coordi_alloc_watch_fn *watch, void *user);
+
 #endif

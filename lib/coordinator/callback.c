@@ -3,24 +3,28 @@
 #include "base/error.h"
 #include "coordinator/coordinator.h"
 
-/* What the callback that this thread runs is about; c is NULL when it runs none. A copy:
- * the loop may go on with the run while the host is told that its task has started. */
+/* What the callback that this thread runs is about; c is NULL when it runs none. A copy
+ * of what it was about when it was queued: the loop may go on with the run meanwhile, and
+ * even begin another attempt. */
 static _Thread_local struct {
     const CommCoordinator *c;
-    uint32_t attempt;
-    uint64_t sequence;
+    coordi_delivery about;
 } current;
 
+static coordi_delivery now_about(const coordi_run *run)
+{
+    return (coordi_delivery){run->attempt, run->sequence};
+}
+
 /* A destroyed coordinator's host may be gone: then nothing is called. */
-static bool enter(const coordi_run *run, uint64_t sequence, coordi_frame *frame)
+static bool enter(const coordi_run *run, coordi_delivery about, coordi_frame *frame)
 {
     if (atomic_load(&run->c->dead)) {
         return false;
     }
     coordi_frame_enter(frame, run->c);
     current.c = run->c;
-    current.attempt = run->attempt;
-    current.sequence = sequence;
+    current.about = about;
     return true;
 }
 
@@ -53,7 +57,7 @@ static void run_job(coordi_job *job)
     coordi_run *run = COORDI_ITEM(job, coordi_run, job);
     coordi_frame frame;
     run->returned = COORDI_EVENT_NO;
-    if (enter(run, run->sequence, &frame)) {
+    if (enter(run, run->call_about, &frame)) {
         run->returned = run->call(run);
         leave(&frame);
     }
@@ -64,6 +68,7 @@ static void run_job(coordi_job *job)
 void coordi_run_call(coordi_run *run, coordi_event_kind (*call)(coordi_run *run))
 {
     run->call = call;
+    run->call_about = now_about(run);
     run->job.run = run_job;
     run->refs++;
     coordi_lane_run(lane_of(run), &run->job);
@@ -81,7 +86,7 @@ static void run_start(coordi_job *job)
     coordi_run *run = COORDI_ITEM(job, coordi_run, start_job);
     const comm_coordinator_callbacks *cb = &run->c->callbacks;
     coordi_frame frame;
-    if (enter(run, run->start_sequence, &frame)) {
+    if (enter(run, run->start_about, &frame)) {
         cb->deal_with_task_start(run->c, run->id, run->worker_id, cb->user);
         leave(&frame);
     }
@@ -92,7 +97,7 @@ static void run_start(coordi_job *job)
 void coordi_run_call_started(coordi_run *run)
 {
     if (run->c->callbacks.deal_with_task_start != NULL) {
-        run->start_sequence = run->sequence;
+        run->start_about = now_about(run);
         run->start_job.run = run_start;
         run->refs++;
         coordi_lane_run(lane_of(run), &run->start_job);
@@ -119,7 +124,7 @@ static void run_restart(coordi_job *job)
     const comm_coordinator_callbacks *cb = &run->c->callbacks;
     coordi_frame frame;
     coordi_out_done(&run->out); /* a learner's batch that was never sent */
-    if (cb->deal_with_task_restart != NULL && enter(run, run->sequence, &frame)) {
+    if (cb->deal_with_task_restart != NULL && enter(run, now_about(run), &frame)) {
         cb->deal_with_task_restart(run->c, run->id, run->attempt, &run->moved_why,
                                    &run->out, cb->user);
         leave(&frame);
@@ -142,7 +147,7 @@ static void run_resume(coordi_job *job)
     coordi_run *run = COORDI_ITEM(job, coordi_run, restart_job);
     const comm_coordinator_callbacks *cb = &run->c->callbacks;
     coordi_frame frame;
-    if (cb->deal_with_task_resume != NULL && enter(run, run->sequence, &frame)) {
+    if (cb->deal_with_task_resume != NULL && enter(run, now_about(run), &frame)) {
         cb->deal_with_task_resume(run->c, run->id, (coord_text){run->task, run->task_len},
                                   cb->user);
         leave(&frame);
@@ -193,7 +198,7 @@ static void run_end(coordi_job *job)
 {
     coordi_run *run = COORDI_ITEM(job, coordi_run, end_job);
     coordi_frame frame;
-    if (run->state != COORDI_STATE_SHELVING && enter(run, run->sequence, &frame)) {
+    if (run->state != COORDI_STATE_SHELVING && enter(run, now_about(run), &frame)) {
         tell_end(run);
         run->told = true;
         leave(&frame);
@@ -230,7 +235,7 @@ coord_status comm_coordinator_get_delivery(CommCoordinator *c,
         return coordi_fail(err, COORD_ERR_STATE,
                            "delivery: this thread runs no callback of a task");
     }
-    ret->attempt = current.attempt;
-    ret->sequence = current.sequence;
+    ret->attempt = current.about.attempt;
+    ret->sequence = current.about.sequence;
     return COORD_OK;
 }

@@ -37,7 +37,6 @@ void coordi_coordinator_unref(CommCoordinator *c)
     if (atomic_fetch_sub(&c->refs, 1) != 1) {
         return;
     }
-    coordi_ledger_close(c->opened_ledger);
     coordi_map_done(&c->runs);
     coordi_config_done(&c->config);
     coordi_loop_unref(c->loop);
@@ -163,12 +162,17 @@ void comm_coordinator_destroy(CommCoordinator *c)
 
 /* ---- start, close ---- */
 
+typedef struct start_op {
+    coordi_op op;
+    coordi_ledger *ledger; /* owned until start takes it; NULL: none */
+} start_op;
+
 static void run_start(coordi_op *op)
 {
     CommCoordinator *c = op->object;
     coord_error err;
-    coordi_ledger *ledger = c->opened_ledger;
-    c->opened_ledger = NULL;
+    coordi_ledger *ledger = ((start_op *)op)->ledger;
+    ((start_op *)op)->ledger = NULL;
     coordi_list_append(&c->await_start, &op->link);
     coord_status rc = coordi_coordinator_begin(c, ledger, &err);
     if (rc != COORD_OK) {
@@ -179,8 +183,19 @@ static void run_start(coordi_op *op)
     }
 }
 
+static void release_start(coordi_op *op)
+{
+    CommCoordinator *c = op->object;
+    coordi_ledger *ledger = ((start_op *)op)->ledger;
+    if (ledger != NULL) { /* it never ran */
+        coordi_ledger_close(ledger);
+        atomic_flag_clear(&c->begun);
+    }
+    coordi_call_release(op);
+}
+
 /* On the caller's thread: it may take a while, and the loop may have others to serve. */
-static coord_status open_ledger(CommCoordinator *c, coord_error *err)
+static coord_status open_ledger(CommCoordinator *c, coordi_ledger **ret, coord_error *err)
 {
     if (c->config.ledger[0] == '\0') {
         return COORD_OK;
@@ -188,8 +203,7 @@ static coord_status open_ledger(CommCoordinator *c, coord_error *err)
     if (atomic_flag_test_and_set(&c->begun)) {
         return coordi_fail(err, COORD_ERR_STATE, "start: started or closed already");
     }
-    coord_status rc =
-        coordi_ledger_open(c->loop, &c->config, &c->log, &c->opened_ledger, err);
+    coord_status rc = coordi_ledger_open(c->loop, &c->config, &c->log, ret, err);
     if (rc != COORD_OK) {
         atomic_flag_clear(&c->begun);
     }
@@ -199,17 +213,18 @@ static coord_status open_ledger(CommCoordinator *c, coord_error *err)
 coord_status comm_coordinator_start(CommCoordinator *c, coord_error *err)
 {
     coord_status rc;
-    coordi_op *op =
-        coordi_call_make(c, sizeof *op, run_start, true, c, "start", err, &rc);
+    start_op *op = coordi_call_make(c, sizeof *op, run_start, true, c, "start", err, &rc);
     if (op == NULL) {
         return rc;
     }
-    rc = open_ledger(c, err);
+    op->op.release = release_start;
+    op->op.revocable = true;
+    rc = open_ledger(c, &op->ledger, err);
     if (rc != COORD_OK) {
-        coordi_op_discard(op);
+        coordi_op_discard(&op->op);
         return rc;
     }
-    return coordi_call_finish(op, c->config.max_retry_ms + GRACE_MS, "start", err);
+    return coordi_call_finish(&op->op, c->config.max_retry_ms + GRACE_MS, "start", err);
 }
 
 static void run_close(coordi_op *op)
@@ -300,6 +315,8 @@ static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_
         return rc;
     }
     op->op.release = release_send;
+    op->op.borrows = post; /* a caller who was told "too late" is not surprised later */
+    op->op.revocable = !post;
     op->kind = kind;
     op->post = post;
     op->task = (coord_text){coordi_memdup(task.ptr, task.len), task.len};
@@ -437,10 +454,16 @@ coord_status comm_coordinator_wait(CommCoordinator *c, int64_t wait_ms, coord_er
     if (op == NULL) {
         return rc;
     }
-    rc = coordi_op_wait(op, wait_ms, "wait", err);
-    if (rc == COORD_ERR_TIMEOUT) {
-        (void)coordi_fail(err, rc, "wait: %zu tasks are left after %lld ms",
-                          atomic_load(&c->tasks), (long long)wait_ms);
+    coord_error why;
+    rc = coordi_op_wait(op, wait_ms, "wait", &why);
+    size_t left = atomic_load(&c->tasks);
+    if (rc == COORD_ERR_TIMEOUT && left == 0) {
+        rc = COORD_OK; /* in no time at all the loop has not even been asked */
+    } else if (rc == COORD_ERR_TIMEOUT) {
+        (void)coordi_fail(err, rc, "wait: %zu tasks are left after %lld ms", left,
+                          (long long)wait_ms);
+    } else if (rc != COORD_OK) {
+        rc = coordi_fail_copy(err, &why);
     }
     coordi_op_unref(op); /* which may be what holds a destroyed coordinator */
     return rc;

@@ -65,7 +65,6 @@ struct CommCoordinator {
     coordi_lane *lane; /* for runs that have none (any more) */
     coord_resource_manager *resources;
     coordi_ledger *ledger;            /* NULL: none */
-    coordi_ledger *opened_ledger;     /* start() has opened it, and brings it along */
     atomic_flag begun;                /* start() was called, and has not failed */
     coordi_ticket_key key;            /* of its requests' ids */
     uint64_t last_number;             /* of a task */
@@ -241,6 +240,12 @@ typedef struct coordi_run_kind {
     coordi_event_kind (*read)(coordi_run *run, coord_text result);
 } coordi_run_kind;
 
+/* What a callback is about. */
+typedef struct coordi_delivery {
+    uint32_t attempt;
+    uint64_t sequence;
+} coordi_delivery;
+
 struct coordi_run {
     size_t refs;
     CommCoordinator *c; /* a reference */
@@ -251,9 +256,8 @@ struct coordi_run {
     size_t task_len;
     uint64_t number; /* counts all tasks; in the ids of its requests, and in the ledger */
     uint32_t attempt;
-    uint32_t losses;         /* attempts that were lost; a restart of ours is none */
-    uint64_t sequence;       /* of the request under way, or the last */
-    uint64_t start_sequence; /* ... of the start, for its callback */
+    uint32_t losses;   /* attempts that were lost; a restart of ours is none */
+    uint64_t sequence; /* of the request under way, or the last */
     coordi_link queue;
     int64_t since_ms; /* of the state */
 
@@ -269,6 +273,7 @@ struct coordi_run {
 
     size_t writes;      /* to the ledger, on their way */
     bool restored;      /* from the ledger, after a restart */
+    bool resumes;       /* its next request may be one that was sent before that */
     bool counted;       /* in c->queued */
     coord_task *parked; /* the request that was under way before the restart, once its
                          * result has come; not yet needed */
@@ -292,6 +297,8 @@ struct coordi_run {
     coordi_job restart_job; /* and of task_resume */
     coordi_job end_job;
     coordi_event_kind (*call)(coordi_run *run); /* what `job` does on the lane */
+    coordi_delivery call_about; /* of `job`, which the loop may leave behind */
+    coordi_delivery start_about;
     coordi_event_kind returned;
     coord_error call_why; /* with COORDI_EVENT_BROKEN */
     bool ready;           /* data_ready came while the host was looking */

@@ -128,7 +128,9 @@ static coordi_event_kind call_judge(coordi_run *run)
     const comm_coordinator_callbacks *cb = &run->c->callbacks;
     coord_text info = run->info.len == 0 ? coord_text_of("{}") : run->info;
     bool enough = cb->deal_with_learner_judge_finish(run->c, run->id, info, cb->user);
-    cb->deal_with_learner_send_info(run->c, run->id, run->buffer_id, info, cb->user);
+    if (!atomic_load(&run->c->dead)) { /* destroyed meanwhile: none begins any more */
+        cb->deal_with_learner_send_info(run->c, run->id, run->buffer_id, info, cb->user);
+    }
     return enough ? COORDI_EVENT_YES : COORDI_EVENT_NO;
 }
 

@@ -209,6 +209,24 @@ static void finish_start(CommCoordinator *c, coord_status status)
     }
 }
 
+static void on_unwanted(coordi_timer *timer)
+{
+    finish_start(COORDI_ITEM(timer, CommCoordinator, start_deadline), COORD_ERR_TIMEOUT);
+}
+
+/* Unless whoever called start has been told that it took too long. Then everything is
+ * released, from a timer: a member may stand on the stack. */
+static void succeed(CommCoordinator *c)
+{
+    if (!coordi_list_empty(&c->await_start) &&
+        coordi_op_claim(COORDI_ITEM(c->await_start.next, coordi_op, link))) {
+        finish_start(c, COORD_OK);
+        return;
+    }
+    c->start_deadline.fire = on_unwanted;
+    coordi_timer_in(c->loop, &c->start_deadline, 0);
+}
+
 static void check_start(CommCoordinator *c)
 {
     if (c->start_failure.status != COORD_OK) {
@@ -221,7 +239,7 @@ static void check_start(CommCoordinator *c)
             return;
         }
     }
-    finish_start(c, COORD_OK);
+    succeed(c);
 }
 
 static void on_start_deadline(coordi_timer *timer)
@@ -234,7 +252,7 @@ static void on_start_deadline(coordi_timer *timer)
             return;
         }
     }
-    finish_start(c, COORD_OK);
+    succeed(c);
 }
 
 static void connect_members(CommCoordinator *c)

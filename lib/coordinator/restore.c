@@ -68,6 +68,17 @@ static coordi_event_kind claimed(coordi_ticket_kind kind)
     return EVENT[kind];
 }
 
+/* A busy worker was taken for one that is at this request; it was at another one. */
+static void correct_assumption(coordi_run *run)
+{
+    coord_error why;
+    if (run->request != NULL && run->request->assumed) {
+        (void)coordi_fail(&why, COORD_ERR_BUSY, "'%.100s' was busy with something else",
+                          run->worker_id);
+        coordi_task_fail(run->request, &why);
+    }
+}
+
 coord_task *coordi_claim(coord_connection *from, const char *id, void *arg)
 {
     CommCoordinator *c = arg;
@@ -76,9 +87,14 @@ coord_task *coordi_claim(coord_connection *from, const char *id, void *arg)
     coordi_ticket ticket;
     if (run == NULL || run->member != m || !run->restored || run->parked != NULL ||
         !coordi_ticket_read(&c->key, id, &ticket) || ticket.task != run->number ||
-        ticket.attempt != coordi_ticket_attempt(run->attempt) ||
-        ticket.sequence <= coordi_ticket_sequence(run->sequence) ||
-        coordi_task_adopt(from, id, &run->parked, NULL) != COORD_OK) {
+        ticket.attempt != coordi_ticket_attempt(run->attempt)) {
+        return NULL;
+    }
+    if (ticket.sequence <= coordi_ticket_sequence(run->sequence)) {
+        correct_assumption(run);
+        return NULL;
+    }
+    if (coordi_task_adopt(from, id, &run->parked, NULL) != COORD_OK) {
         return NULL;
     }
     run->parked->kept = c->ledger != NULL;
@@ -187,6 +203,7 @@ static coord_status restore_run(CommCoordinator *c, coordi_ledger_task *past,
     run->kept_request = past->request;
     run->kept_completed = past->completed;
     run->restored = true;
+    run->resumes = true;
     give_texts(run, past);
     return COORD_OK;
 }

@@ -280,6 +280,8 @@ static coord_status make_request(coordi_run *run, const char *id, coord_text bod
     }
     memcpy(task->id, id, sizeof task->id);
     task->kept = run->c->ledger != NULL;
+    task->maybe_sent = run->resumes;
+    run->resumes = false;
     run->c->counters.requests++;
     coordi_run_listen(run, task, run->sequence + 1);
     return coordi_task_start(task, timeout_ms, err);
@@ -323,6 +325,9 @@ void coordi_run_request_failed(coordi_run *run, const coord_error *why)
                                   run->worker_id);
         if (lost) {
             coordi_run_lose(run, COORDI_EVENT_LOST, &refused);
+        } else if (run->request != NULL && run->request->maybe_sent) {
+            coordi_run_stop(run, COORDI_EVENT_MOVED,
+                            &refused); /* it may have got further */
         } else {
             broken(run, &refused); /* its word is final */
         }
@@ -465,6 +470,13 @@ void coordi_run_send_start(coordi_run *run)
 void coordi_run_started(coordi_run *run)
 {
     run->accepted = true;
+    if (run->send != NULL && !coordi_op_claim(&run->send->op)) {
+        coord_error why;
+        (void)coordi_fail(&why, COORD_ERR_TIMEOUT,
+                          "task '%.100s': whoever sent it has given up", run->id);
+        coordi_run_stop(run, COORDI_EVENT_STOP, &why);
+        return;
+    }
     COORDI_LOG(&run->c->log, COORD_LOG_INFO, "task started task=%s worker=%s attempt=%u",
                run->id, run->worker_id, run->attempt);
     if (run->send != NULL) {
@@ -542,6 +554,7 @@ static void remember_attempt(coordi_run *run)
 static void begin_anew(coordi_run *run)
 {
     coordi_run_drop_parked(run);
+    run->resumes = false;
     run->attempt++;
     run->sequence = 0;
     run->failures = 0;

@@ -160,7 +160,7 @@ typedef struct coordi_records_spec {
     const char *path;
     const char *what;    /* opens error texts: "ledger" */
     int32_t application; /* marks files of ours (PRAGMA application_id) */
-    int32_t version;     /* of the schema (PRAGMA user_version); a newer one is refused */
+    int32_t version;     /* of the schema (PRAGMA user_version); any other is refused */
     const char *schema;  /* SQL that a new file begins with */
     const char *const *statements; /* SQL with ?1, ?2, ...; literals */
     size_t statement_count;
@@ -181,7 +181,9 @@ struct coordi_record_write {
     size_t count;
     bool failed; /* env's */
     coord_error error;
-    /* On the loop, once: it is durable, or why not. May free the write. */
+    /* On the loop, once: it is durable, or why not. COORD_ERR_EXISTS: its key is there;
+     * COORD_ERR_ARG: the statement refuses it; COORD_ERR_IO: the disk (ENOSPC: it is
+     * full); COORD_ERR_BUSY: another program is writing. May free the write. */
     void (*done)(coordi_record_write *write, const coord_error *failure);
 };
 
@@ -260,7 +262,8 @@ typedef struct coordi_env {
      * it is. COORD_ERR_BUSY: somebody has it. COORD_ERR_IO: the disk. */
     coord_status (*records_open)(coord_loop *loop, const coordi_records_spec *spec,
                                  coordi_records **ret, coord_error *err);
-    /* Asks; any thread, before the first write. */
+    /* Asks; before the first write, any thread, one at a time. A row function may ask
+     * again, but not the same. */
     coord_status (*records_read)(coordi_records *records, size_t statement,
                                  const coordi_record_value *values, size_t count,
                                  coordi_record_row_fn *row, void *arg, coord_error *err);

@@ -6,7 +6,7 @@
 static void run_job(coordi_job *job)
 {
     coordi_op *op = COORDI_ITEM(job, coordi_op, job);
-    if (op->borrows && atomic_flag_test_and_set(&op->taken)) {
+    if (op->borrows ? !coordi_op_claim(op) : op->revocable && atomic_load(&op->taken)) {
         coordi_op_unref(op); /* the caller has gone, with what was borrowed */
         return;
     }
@@ -26,7 +26,7 @@ void *coordi_op_create(coord_loop *loop, size_t size, void (*run)(coordi_op *op)
     op->run = run;
     op->object = object;
     atomic_init(&op->refs, 2);
-    atomic_flag_clear(&op->taken);
+    atomic_init(&op->taken, false);
     return op;
 }
 
@@ -49,6 +49,11 @@ void coordi_op_discard(coordi_op *op)
 {
     coordi_op_unref(op);
     coordi_op_unref(op);
+}
+
+bool coordi_op_claim(coordi_op *op)
+{
+    return !atomic_exchange(&op->taken, true);
 }
 
 void coordi_op_finish(coordi_op *op, coord_status status, const coord_error *err)
@@ -106,11 +111,11 @@ coord_status coordi_op_wait(coordi_op *op, int64_t wait_ms, const char *what,
     int64_t deadline = coordi_deadline(loop, wait_ms);
     coordi_post(loop, &op->job);
     if (!loop->env->event_wait(op->event, deadline)) {
-        if (!op->borrows || !atomic_flag_test_and_set(&op->taken)) {
+        if (!(op->borrows || op->revocable) || !atomic_exchange(&op->taken, true)) {
             return coordi_fail(err, COORD_ERR_TIMEOUT, "%s: no outcome within %lld ms",
                                what, (long long)wait_ms);
         }
-        (void)loop->env->event_wait(op->event, INT64_MAX); /* it runs just now */
+        (void)loop->env->event_wait(op->event, INT64_MAX); /* it ends just now */
     }
     return outcome(op, err);
 }

@@ -4,7 +4,8 @@
  * The caller makes an op, fills in what it needs, and runs it. On the loop, op->run()
  * finishes it at once or links it into a list of waiters to finish it later. A caller
  * whose deadline passes goes away; the op lives on until it is finished. One that borrows
- * is not run any more then; while it runs, its caller stays. */
+ * is not run any more then; while it runs, its caller stays. One that can be revoked has
+ * no effect any more then, unless the loop has claimed it; if so, its caller stays. */
 #ifndef COORDI_ENV_OP_H
 #define COORDI_ENV_OP_H
 
@@ -18,7 +19,8 @@ struct coordi_op {
     coordi_event *event; /* NULL while nobody waits */
     atomic_int refs;     /* the caller's and the loop's */
     bool borrows;        /* run uses memory of the caller, and finishes at once */
-    atomic_flag taken;   /* of those: by run, or by a caller who gives up */
+    bool revocable;      /* coordi_op_claim() comes before anything that lasts */
+    atomic_bool taken;   /* of those: by run or claim, or by a caller who gives up */
     bool finished;       /* loop thread only */
     coord_status status; /* written by finish, read after the event */
     coord_error error;
@@ -39,6 +41,10 @@ void coordi_op_discard(coordi_op *op);
  * the error of a timeout. Keeps the caller's reference: see coordi_op_unref. */
 coord_status coordi_op_wait(coordi_op *op, int64_t wait_ms, const char *what,
                             coord_error *err);
+
+/* Of one that can be revoked: it is about to go well, and will be finished at once.
+ * False: its caller has given up. Loop thread. */
+bool coordi_op_claim(coordi_op *op);
 
 /* The end of it; once. err may be NULL. Loop thread. */
 void coordi_op_finish(coordi_op *op, coord_status status, const coord_error *err);

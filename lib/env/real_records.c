@@ -15,8 +15,7 @@
 
 enum {
     BATCH_WRITES = 4096,
-    BATCH_BYTES = 16 << 20,
-    STEPS_BETWEEN_LOOKS = 10000 /* of SQLite's machine; a fraction of a millisecond */
+    BATCH_BYTES = 16 << 20 /* of text; the write that passes it is the last */
 };
 
 /* ---- the thread ---- */
@@ -241,12 +240,6 @@ void coordi_real_records_close(coordi_records *records)
 
 /* ---- reading and writing ---- */
 
-static int is_late(void *arg)
-{
-    const int64_t *deadline_ms = arg;
-    return coordi_real_now() >= *deadline_ms;
-}
-
 coord_status coordi_real_records_read(coordi_records *records, size_t statement,
                                       const coordi_record_value *values, size_t count,
                                       coordi_record_row_fn *row, void *arg,
@@ -265,10 +258,16 @@ coord_status coordi_real_records_read(coordi_records *records, size_t statement,
                            records->path);
     }
     int64_t deadline = coordi_deadline(records->loop, records->patience_ms);
-    sqlite3_progress_handler(records->sql.db, STEPS_BETWEEN_LOOKS, is_late, &deadline);
-    rc = coordi_sql_read(&records->sql, statement, values, count, row, arg, err);
-    sqlite3_progress_handler(records->sql.db, 0, NULL, NULL);
-    return rc;
+    coord_error why;
+    coordi_real_records_limit(&records->sql, &deadline);
+    rc = coordi_sql_read(&records->sql, statement, values, count, row, arg, &why);
+    coordi_real_records_limit(&records->sql, NULL);
+    if (rc == COORD_ERR_TIMEOUT) {
+        return coordi_fail_because(
+            err, rc, &why, "%s '%.140s' could not be read within %lld ms", records->what,
+            records->path, (long long)records->patience_ms);
+    }
+    return rc == COORD_OK ? rc : coordi_fail_copy(err, &why);
 }
 
 void coordi_real_records_write(coordi_records *records, coordi_record_write *write)

@@ -33,6 +33,9 @@ coord_status coordi_real_records_open_file(coordi_records *records,
                                            const coordi_records_spec *spec,
                                            int64_t deadline_ms, coord_error *err);
 
+/* Ends what the connection does step by step once it is too late; NULL: no more. */
+void coordi_real_records_limit(const coordi_sql *sql, int64_t *deadline_ms);
+
 /* From now on, or no more, the thread interrupts what the connection does when it is too
  * late. */
 void coordi_real_records_watch(coordi_records *records, int64_t deadline_ms);

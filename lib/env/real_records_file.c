@@ -23,7 +23,7 @@ enum {
     APPLICATION_AT = 68,
     CHECKPOINT_PAGES = 1000, /* 4 MB of WAL, then it is copied into the file */
     WAL_KEPT_BYTES = 8 << 20,
-    STEPS_BETWEEN_LOOKS = 10000
+    STEPS_BETWEEN_LOOKS = 10000 /* of SQLite's machine; a fraction of a millisecond */
 };
 
 /* ---- before SQLite reads it ---- */
@@ -97,6 +97,15 @@ static int is_late(void *arg)
     return coordi_real_now() >= *deadline_ms;
 }
 
+void coordi_real_records_limit(const coordi_sql *sql, int64_t *deadline_ms)
+{
+    if (deadline_ms != NULL) {
+        sqlite3_progress_handler(sql->db, STEPS_BETWEEN_LOOKS, is_late, deadline_ms);
+    } else {
+        sqlite3_progress_handler(sql->db, 0, NULL, NULL);
+    }
+}
+
 static coord_status quick_check(const coordi_sql *sql, coord_error *err)
 {
     sqlite3_stmt *check = NULL;
@@ -147,14 +156,14 @@ static coord_status check_in_time(coordi_records *records,
 {
     coordi_sql *sql = &records->sql;
     coord_error why;
-    sqlite3_progress_handler(sql->db, STEPS_BETWEEN_LOOKS, is_late, &deadline_ms);
+    coordi_real_records_limit(sql, &deadline_ms);
     coordi_real_records_watch(records, deadline_ms);
     coord_status rc = check_or_create(sql, spec, &why);
     if (rc == COORD_OK) {
         rc = coordi_sql_prepare(sql, spec, &why);
     }
     coordi_real_records_unwatch(records);
-    sqlite3_progress_handler(sql->db, 0, NULL, NULL);
+    coordi_real_records_limit(sql, NULL);
     if (rc == COORD_ERR_TIMEOUT) {
         return coordi_fail_because(err, rc, &why,
                                    "%s '%.140s' could not be checked within %lld ms",
@@ -223,6 +232,21 @@ static void keep_wal_on_close(const coordi_sql *sql, bool keep)
                             NULL);
 }
 
+static coord_status open_connection(coordi_sql *sql, const char *file, coord_error *err)
+{
+    static const char VFS[] = "unix"; /* whatever the host's default is */
+    const sqlite3_vfs *vfs = sqlite3_vfs_find(VFS);
+    const size_t len = strlen(file);
+    if (vfs != NULL && len >= (size_t)vfs->mxPathname) {
+        return coordi_fail_errno(err, ENAMETOOLONG,
+                                 "%s '%.140s' has a path of %zu bytes, expected %d at "
+                                 "most",
+                                 sql->what, sql->path, len, vfs->mxPathname - 1);
+    }
+    return coordi_sql_open(sql, file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, VFS,
+                           err);
+}
+
 coord_status coordi_real_records_open_file(coordi_records *records,
                                            const coordi_records_spec *spec,
                                            int64_t deadline_ms, coord_error *err)
@@ -230,8 +254,7 @@ coord_status coordi_real_records_open_file(coordi_records *records,
     coordi_sql *sql = &records->sql;
     const char *file = coordi_claim_path(records->claim);
     const int64_t wal_bytes = wal_size(file);
-    coord_status rc = coordi_sql_open(
-        sql, file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, "unix", err);
+    coord_status rc = open_connection(sql, file, err);
     if (rc != COORD_OK) {
         return rc;
     }

@@ -82,22 +82,23 @@ void coordi_sim_tell(coord_sim *sim, const coordi_sim_loop *loop, const char *fo
     mix_word(sim, (uint64_t)sim->now_ms);
     mix_word(sim, loop == NULL ? 0 : loop->index);
     coordi_sim_mix(sim, format, strlen(format)); /* the kind of event */
-    char line[512];
-    int used = snprintf(line, sizeof line, "%lld %s#%u ", (long long)sim->now_ms,
-                        loop == NULL ? "world" : loop->host->name,
-                        loop == NULL ? 0U : loop->index);
-    if (used > 0 && (size_t)used < sizeof line) {
+    coordi_sim_line *line = &sim->recent[sim->told++ % COORDI_SIM_RECENT];
+    line->at_ms = sim->now_ms;
+    line->host = loop == NULL ? NULL : loop->host;
+    line->loop = loop == NULL ? 0 : loop->index;
+    size_t len = strlen(format);
+    if (len < sizeof line->what && memchr(format, '%', len) == NULL) { /* most are */
+        memcpy(line->what, format, len + 1);
+    } else {
         va_list args;
         va_start(args, format);
-        (void)vsnprintf(line + used, sizeof line - (size_t)used, format, args);
+        (void)vsnprintf(line->what, sizeof line->what, format, args);
         va_end(args);
     }
-    char *kept = sim->recent[sim->told++ % COORDI_SIM_RECENT];
-    size_t len = strnlen(line, COORDI_SIM_LINE_SIZE - 1);
-    memcpy(kept, line, len);
-    kept[len] = '\0';
     if (sim->options.trace != NULL) {
-        sim->options.trace(line, sim->options.user);
+        char text[COORDI_SIM_LINE_SIZE];
+        coordi_sim_print_line(line, text);
+        sim->options.trace(text, sim->options.user);
     }
 }
 
@@ -140,6 +141,7 @@ static void fill(coord_sim *sim, const coord_sim_options *o)
     coordi_list_init(&sim->links);
     coordi_list_init(&sim->cuts);
     coordi_list_init(&sim->calls);
+    coordi_list_init(&sim->guests);
     coordi_list_init(&sim->processes);
 }
 
@@ -180,6 +182,7 @@ static void free_world(coord_sim *sim)
     coordi_sim_files_done(sim);
     coordi_sim_records_done(sim);
     coordi_sim_programs_done(sim);
+    coordi_sim_guests_done(sim);
     (void)pthread_mutex_destroy(&sim->lock);
     (void)pthread_cond_destroy(&sim->idle);
     (void)sem_destroy(&sim->back);
@@ -205,10 +208,13 @@ void coord_sim_destroy(coord_sim *sim)
         coordi_leave_behind(&sim->behind);
         return;
     }
+    coordi_sim_guests_leave(sim);
     (void)pthread_mutex_lock(&sim->lock);
     sim->abandoned = true; /* from now on nobody is paused */
     for (coordi_link *at = sim->loops.next; at != &sim->loops; at = at->next) {
-        coordi_sim_thaw(sim, COORDI_ITEM(at, coordi_sim_loop, link));
+        coordi_sim_loop *loop = COORDI_ITEM(at, coordi_sim_loop, link);
+        coordi_sim_thaw(sim, loop);
+        coordi_sim_records_hurry(loop);
     }
     coordi_sim_wake_sleepers(sim);
     coordi_sim_settle(sim);

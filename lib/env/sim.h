@@ -23,6 +23,7 @@
 #include "base/map.h"
 #include "coord/testing_program.h"
 #include "env/env.h"
+#include "env/sim_guest.h"
 #include "env/timers.h"
 
 #include <pthread.h>
@@ -35,8 +36,16 @@ typedef struct coordi_sim_host coordi_sim_host;
 enum {
     COORDI_SIM_HOST_SIZE = 64,  /* bytes of a host's name, the NUL included */
     COORDI_SIM_RECENT = 32,     /* lines of the trace that are kept */
-    COORDI_SIM_LINE_SIZE = 160, /* bytes of each, the NUL included */
+    COORDI_SIM_LINE_SIZE = 512, /* bytes of one in print, the NUL included */
 };
+
+/* One line of the trace; put together when somebody reads it. */
+typedef struct coordi_sim_line {
+    int64_t at_ms;
+    const coordi_sim_host *host; /* NULL: the world itself */
+    uint32_t loop;
+    char what[236];
+} coordi_sim_line;
 
 struct coordi_sim_actor {
     coordi_timer wake; /* in the world's heap while it has to wait */
@@ -65,7 +74,7 @@ struct coord_sim {
     uint64_t hash;
     uint64_t at_instant; /* events since the clock moved, or a call began to run it */
     uint64_t told;       /* lines of the trace, ever */
-    char recent[COORDI_SIM_RECENT][COORDI_SIM_LINE_SIZE]; /* the last of them, a ring */
+    coordi_sim_line recent[COORDI_SIM_RECENT]; /* the last of them, a ring */
 
     coordi_heap heap;
     coordi_sim_actor **ready;
@@ -95,6 +104,7 @@ struct coord_sim {
     coordi_map variables; /* "NAME" to "NAME=value" */
     const char **environment;
     bool disk_full;
+    coordi_link guests;
     coordi_map programs;
     coordi_link processes;
     int64_t process_count;
@@ -170,6 +180,7 @@ void coordi_sim_mix(coord_sim *sim, const void *bytes, size_t len);
 
 /* ---- sim_report.c: what a world says of itself ---- */
 
+void coordi_sim_print_line(const coordi_sim_line *line, char text[COORDI_SIM_LINE_SIZE]);
 /* Why time passed in vain, as the cause of *err (or NULL). */
 void coordi_sim_explain(const coord_sim *sim, coord_error *err);
 
@@ -255,7 +266,10 @@ int64_t coordi_sim_arrival(coord_sim *sim, const coordi_sim_host *from,
                            const coordi_sim_host *to);
 void coordi_sim_net_done(coord_sim *sim);
 
-/* ---- sim_files.c, sim_process.c ---- */
+/* ---- sim_guest.c, sim_files.c, sim_process.c ---- */
+
+void coordi_sim_guests_leave(coord_sim *sim); /* takes no lock */
+void coordi_sim_guests_done(coord_sim *sim);
 
 coord_status coordi_sim_file_read(coord_loop *loop, const char *path, size_t max_bytes,
                                   coordi_buf *ret, coord_error *err);

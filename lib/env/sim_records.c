@@ -200,6 +200,16 @@ void coordi_sim_records_die(coordi_sim_loop *loop)
     }
 }
 
+void coordi_sim_records_hurry(coordi_sim_loop *loop)
+{
+    for (coordi_link *at = loop->records.next; at != &loop->records; at = at->next) {
+        coordi_records *records = COORDI_ITEM(at, coordi_records, link);
+        if (records->waits) {
+            coordi_sim_ready(loop->sim, &records->disk);
+        }
+    }
+}
+
 /* ---- opened and closed ---- */
 
 static void reap(coordi_job *job)

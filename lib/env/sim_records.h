@@ -15,6 +15,8 @@ void coordi_sim_records_close(coordi_records *records);
 
 /* The process has crashed: its handles are lost. */
 void coordi_sim_records_die(coordi_sim_loop *loop);
+/* Nobody moves the clock any more: what waits for the disk waits no longer. */
+void coordi_sim_records_hurry(coordi_sim_loop *loop);
 void coordi_sim_records_done(coord_sim *sim);
 
 #endif

@@ -31,6 +31,13 @@ static void tell(const teller *t, bool all_is_well, const char *format, ...)
     t->tell(t, line, all_is_well);
 }
 
+void coordi_sim_print_line(const coordi_sim_line *line, char text[COORDI_SIM_LINE_SIZE])
+{
+    (void)snprintf(text, COORDI_SIM_LINE_SIZE, "%lld %s#%u %s", (long long)line->at_ms,
+                   line->host == NULL ? "world" : line->host->name, line->loop,
+                   line->what);
+}
+
 /* ---- loops ---- */
 
 static void tell_loop(const teller *t, const coordi_sim_loop *loop)
@@ -186,7 +193,9 @@ static void tell_recent(const teller *t)
          "the last %llu of %llu events:", (unsigned long long)(sim->told - first),
          (unsigned long long)sim->told);
     for (uint64_t i = first; i < sim->told; i++) {
-        t->sink(sim->recent[i % COORDI_SIM_RECENT], t->user);
+        char text[COORDI_SIM_LINE_SIZE];
+        coordi_sim_print_line(&sim->recent[i % COORDI_SIM_RECENT], text);
+        t->sink(text, t->user);
     }
 }
 

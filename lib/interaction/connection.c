@@ -341,7 +341,11 @@ static bool undo_next_old_token(coord_connection *c)
     const char *old = c->old_tries++ == TRIES
                           ? NULL
                           : coordi_master_old_token(c->master, c, c->old_skipped);
-    return old != NULL && start_undo(c, old, on_old_token_undone);
+    if (old == NULL) {
+        return false;
+    }
+    memcpy(c->old, old, sizeof c->old);
+    return start_undo(c, old, on_old_token_undone);
 }
 
 static void on_old_token_undone(coordi_undone how, void *arg)
@@ -349,8 +353,7 @@ static void on_old_token_undone(coordi_undone how, void *arg)
     coord_connection *c = arg;
     c->undo = NULL;
     c->undone = how == COORDI_UNDONE_YES;
-    if (how != COORDI_UNDONE_NO ||
-        !coordi_master_forget_token(c->master, c, c->old_skipped)) {
+    if (how != COORDI_UNDONE_NO || !coordi_master_deny_token(c->master, c->old)) {
         c->old_skipped++;
     }
     if (c->undone) {
@@ -391,7 +394,8 @@ static void on_taken_back(coordi_undone how, void *arg)
     coord_connection *c = arg;
     coord_error why = c->end;
     c->undo = NULL;
-    c->sent = c->sent && how == COORDI_UNDONE_UNKNOWN;
+    /* A no is no proof: the connect may arrive yet. */
+    c->sent = c->sent && how != COORDI_UNDONE_YES;
     connect_failed(c, &why, NO_DATA);
 }
 

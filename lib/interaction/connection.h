@@ -67,6 +67,7 @@ struct coord_connection {
     bool aborted;       /* a disconnect came while it was connecting */
     size_t old_tries;   /* of old tokens, in this attempt */
     size_t old_skipped; /* ... of which the slave did not say whether it has them */
+    char old[COORDI_TOKEN_SIZE]; /* ... the one that is tried now */
     coordi_http_peer *peer;
     coordi_exchange *exchange; /* connect, knock or disconnect */
     coordi_undo *undo;

@@ -225,14 +225,14 @@ void coordi_master_expect(coord_master *m, const char *token, const char *key)
 /* No connection's key: ids are not empty, and a coordinator's begin with the role. */
 static const char STRAY[] = "?";
 
-static coordi_ghost *nth_ghost(const coord_master *m, const char *key, bool connected,
-                               size_t *n)
+static const coordi_ghost *nth_ghost(const coord_master *m, const char *key,
+                                     bool connected, size_t *n)
 {
     for (coordi_link *at = m->ghosts_oldest_first.prev; at != &m->ghosts_oldest_first;
          at = at->prev) {
-        coordi_ghost *ghost = COORDI_ITEM(at, coordi_ghost, link);
-        if (ghost->connected == connected && strcmp(ghost->key, key) == 0 &&
-            (*n)-- == 0) {
+        const coordi_ghost *ghost = COORDI_ITEM(at, coordi_ghost, link);
+        if (ghost->connected == connected && !ghost->denied &&
+            strcmp(ghost->key, key) == 0 && (*n)-- == 0) {
             return ghost;
         }
     }
@@ -241,9 +241,10 @@ static coordi_ghost *nth_ghost(const coord_master *m, const char *key, bool conn
 
 /* Those of connections that came about are before those of attempts of which nobody knows
  * what they did, and both before those that nobody knows at all. */
-static coordi_ghost *old_ghost(const coord_master *m, const coord_connection *c, size_t n)
+static const coordi_ghost *old_ghost(const coord_master *m, const coord_connection *c,
+                                     size_t n)
 {
-    coordi_ghost *ghost = nth_ghost(m, c->key, true, &n);
+    const coordi_ghost *ghost = nth_ghost(m, c->key, true, &n);
     if (ghost == NULL) {
         ghost = nth_ghost(m, c->key, false, &n);
     }
@@ -257,14 +258,14 @@ const char *coordi_master_old_token(const coord_master *m, const coord_connectio
     return ghost == NULL ? NULL : ghost->token;
 }
 
-bool coordi_master_forget_token(coord_master *m, const coord_connection *c, size_t n)
+bool coordi_master_deny_token(coord_master *m, const char *token)
 {
-    coordi_ghost *ghost = old_ghost(m, c, n);
+    coordi_ghost *ghost = coordi_map_get(&m->ghosts, token);
     if (ghost != NULL && strcmp(ghost->key, STRAY) == 0) {
         return false;
     }
     if (ghost != NULL) {
-        ghost->key[0] = '\0'; /* what is still on its way is answered all the same */
+        ghost->denied = true; /* what is still on its way is answered all the same */
     }
     return true;
 }
@@ -282,7 +283,8 @@ bool coordi_master_humours(coord_master *m, bool foreign, const char *token)
     if (ghost == NULL) {
         return false;
     }
-    ghost->connected = true; /* for it is used */
+    ghost->connected = true; /* for it is used: the connect was slower than its undo */
+    ghost->denied = false;
     coordi_list_remove(&ghost->link);
     coordi_list_append(&m->ghosts_oldest_first, &ghost->link);
     return true;

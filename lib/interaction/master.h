@@ -16,6 +16,7 @@ typedef struct coordi_ghost {
     char token[COORDI_TOKEN_SIZE];
     char key[COORDI_KEY_SIZE]; /* of its connection */
     bool connected;            /* it certainly came about */
+    bool denied; /* its slave says that it does not have it, and has not used it since */
 } coordi_ghost;
 
 enum { COORDI_GHOSTS_MAX = 1024 };
@@ -96,10 +97,9 @@ void coordi_master_expect(coord_master *master, const char *token, const char *k
  * likeliest first; NULL: no more. */
 const char *coordi_master_old_token(const coord_master *master, const coord_connection *c,
                                     size_t n);
-/* The slave does not have that one. False: it is a stray's, and may be another slave's.
- */
-bool coordi_master_forget_token(coord_master *master, const coord_connection *c,
-                                size_t n);
+/* The slave says that it does not have this one. False: it is a stray's, and may be
+ * another slave's. */
+bool coordi_master_deny_token(coord_master *master, const char *token);
 /* Somebody uses a token: is it one of a connection that is gone? `foreign`: it may be one
  * that an earlier run of ours left behind. */
 bool coordi_master_humours(coord_master *master, bool foreign, const char *token);

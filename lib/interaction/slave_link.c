@@ -173,6 +173,15 @@ typedef struct delivery {
     char id[COORDI_UUID_SIZE];
 } delivery;
 
+/* A result that the master was never asked to take, for want of memory or descriptors, is
+ * one that it waits for in vain. One that it answered, however oddly, costs only itself.
+ */
+static bool is_missed(const coordi_outcome *outcome)
+{
+    return outcome->status != COORD_OK && outcome->status != COORD_ERR_REFUSED &&
+           outcome->status != COORD_ERR_PROTOCOL && outcome->status != COORD_ERR_TOO_BIG;
+}
+
 static void on_delivered(const coordi_outcome *outcome, void *arg)
 {
     delivery *d = arg;
@@ -183,7 +192,7 @@ static void on_delivered(const coordi_outcome *outcome, void *arg)
                    d->id, outcome->error->text);
     }
     coordi_free(d);
-    if (outcome->status != COORD_OK && is_loss(outcome)) {
+    if (is_missed(outcome) || is_loss(outcome)) {
         coordi_slave_unlink(s, outcome->error);
     }
 }

@@ -236,8 +236,10 @@ static void on_start_outcome(const coordi_outcome *outcome, void *arg)
     }
     /* A libcoord would have known the task again, and said yes. */
     bool taken_before = outcome->status == COORD_ERR_REFUSED &&
-                        outcome->maybe_delivered && !outcome->marked &&
+                        (outcome->maybe_delivered || task->maybe_sent) &&
+                        !outcome->marked &&
                         outcome->answer.code == COORDI_CODE_SLAVE_BUSY;
+    task->assumed = taken_before;
     if (outcome->status == COORD_OK || taken_before) {
         became_started(task);
         return;
@@ -282,7 +284,7 @@ coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error
         .patience = c->master->patience,
         .fresh = !c->marked,
         .repeatable = c->marked,
-        .retry_busy = true,
+        .retry_busy = !task->maybe_sent || c->marked,
         .done = on_start_outcome,
         .arg = task,
     };

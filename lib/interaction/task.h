@@ -28,6 +28,9 @@ struct coord_task {
 
     /* The rest is the loop thread's. */
     coordi_link link; /* in the connection's live tasks */
+    bool maybe_sent;  /* before, by an earlier life of ours: who is busy may be busy with
+                         it */
+    bool assumed;     /* ... and is */
     bool kept;        /* its result is written down before it is answered */
     bool keeping;     /* ... just now */
     coordi_link held; /* and came again meanwhile */

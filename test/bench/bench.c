@@ -1,6 +1,6 @@
 /* Measurements as tables:
  *
- *     make bench [ARGS="--seconds 2 --repeats 5"]
+ *     make bench [ARGS="--seconds 2 --repeats 5 --table sim"]
  *
  * All systems of one table run in turn, again and again, so that the machine's changing
  * speed meets all alike: compare figures of one table, and ratios, and nothing else. */
@@ -11,32 +11,21 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { REPEATS_MAX = 50 };
-
 typedef struct row {
     const char *system;
     const char *executor; /* NULL: gearmand */
-    bench_result results[REPEATS_MAX];
+    bench_result results[BENCH_REPEATS_MAX];
     int count;
 } row;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* The median of one field over all runs. */
 static double median(const row *r, size_t field)
 {
-    double values[REPEATS_MAX];
+    double values[BENCH_REPEATS_MAX];
     for (int i = 0; i < r->count; i++) {
         memcpy(&values[i], (const char *)&r->results[i] + field, sizeof values[i]);
     }
-    qsort(values, (size_t)r->count, sizeof values[0], by_value);
-    return r->count == 0 ? 0.0
-                         : (values[(r->count - 1) / 2] + values[r->count / 2]) / 2.0;
+    return bench_median(values, r->count);
 }
 
 #define MEDIAN(r, field) median(r, offsetof(bench_result, field))
@@ -84,6 +73,23 @@ static void run_table(size_t workers, double seconds, int repeats)
     }
 }
 
+static void print_trips(const size_t *sizes, size_t size_count, double seconds,
+                        int repeats)
+{
+    (void)printf(
+        "Round trips, closed loop, nil work; medians of %d interleaved runs of %g s\n"
+        "%-22s %5s %4s %9s %9s %9s %9s %9s %9s %9s %8s\n",
+        repeats, seconds, "system", "N", "runs", "trips/s", "p50 us", "p99 us", "master",
+        "workers", "broker", "KB/worker", "ratio");
+    for (size_t i = 0; i < size_count; i++) {
+        run_table(sizes[i], seconds, repeats);
+    }
+    (void)printf(
+        "master, workers, broker: CPU microseconds per trip. KB/worker: resident "
+        "memory of the worker process by their number. ratio: trips/s against "
+        "gearmand.\n");
+}
+
 /* 1000 workers take some 5000 descriptors. */
 static void raise_descriptor_limit(void)
 {
@@ -100,6 +106,7 @@ int main(int argc, char **argv)
     int repeats = 5;
     size_t sizes[8] = {1, 64, 1000};
     size_t size_count = 3;
+    const char *table = NULL; /* all */
 
     raise_descriptor_limit();
     if (argc == 4 && strcmp(argv[1], "coord-workers") == 0) {
@@ -116,24 +123,26 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--workers") == 0) {
             sizes[0] = strtoul(argv[i + 1], NULL, 10);
             size_count = 1;
+        } else if (strcmp(argv[i], "--table") == 0) {
+            table = argv[i + 1];
         }
     }
-    if (seconds <= 0.0 || repeats < 1 || repeats > REPEATS_MAX || sizes[0] < 1) {
-        (void)fprintf(stderr, "bench [--seconds S] [--repeats 1..%d] [--workers N]\n",
-                      REPEATS_MAX);
+    bool trips = table == NULL || strcmp(table, "trips") == 0;
+    bool sim = table == NULL || strcmp(table, "sim") == 0;
+    if (seconds <= 0.0 || repeats < 1 || repeats > BENCH_REPEATS_MAX || sizes[0] < 1 ||
+        (!trips && !sim)) {
+        (void)fprintf(stderr,
+                      "bench [--seconds S] [--repeats 1..%d] [--workers N] [--table "
+                      "trips|sim]\n",
+                      BENCH_REPEATS_MAX);
         return 2;
     }
-    (void)printf(
-        "Round trips, closed loop, nil work; medians of %d interleaved runs of %g s\n"
-        "%-22s %5s %4s %9s %9s %9s %9s %9s %9s %9s %8s\n",
-        repeats, seconds, "system", "N", "runs", "trips/s", "p50 us", "p99 us", "master",
-        "workers", "broker", "KB/worker", "ratio");
-    for (size_t i = 0; i < size_count; i++) {
-        run_table(sizes[i], seconds, repeats);
+    if (trips) {
+        print_trips(sizes, size_count, seconds, repeats);
     }
-    (void)printf(
-        "master, workers, broker: CPU microseconds per trip. KB/worker: resident "
-        "memory of the worker process by their number. ratio: trips/s against "
-        "gearmand.\n");
+    if (sim) {
+        (void)printf("%s", trips ? "\n" : "");
+        bench_sim(seconds, repeats);
+    }
     return 0;
 }

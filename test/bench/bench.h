@@ -28,6 +28,9 @@ typedef struct bench_histogram {
 void bench_record(bench_histogram *h, int64_t ns);
 double bench_percentile(const bench_histogram *h, double share); /* in microseconds */
 
+enum { BENCH_REPEATS_MAX = 50 };
+double bench_median(double *values, int count); /* sorts them; 0 of none */
+
 int64_t bench_now_ns(void);
 void bench_wait(double seconds);
 double bench_cpu_s(void);        /* of this process */
@@ -53,5 +56,8 @@ int bench_coord_workers(size_t workers, const char *executor);
 /* gearmand, in gearman.c; false when it is not installed. */
 bool bench_gearman(size_t workers, double seconds, bench_result *ret);
 int bench_gearman_workers(size_t workers, int port);
+
+/* Whole runs of a simulated cluster, in sim.c; prints its table. */
+void bench_sim(double seconds, int repeats);
 
 #endif

@@ -54,6 +54,21 @@ double bench_percentile(const bench_histogram *h, double share)
     return 0.0;
 }
 
+/* ---- medians ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof values[0], by_value);
+    return count == 0 ? 0.0 : (values[(count - 1) / 2] + values[count / 2]) / 2.0;
+}
+
 /* ---- clocks and counters ---- */
 
 int64_t bench_now_ns(void)

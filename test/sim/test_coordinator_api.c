@@ -588,8 +588,10 @@ static void waiting_has_a_deadline_and_says_what_is_left(void **state)
     cluster_init(&k, 17, 1, 0);
     k.workers[0].work_ms = 1000;
     cluster_start(&k, "");
+    assert_int_equal(comm_coordinator_wait(k.c, 0, &err), COORD_OK);
     cluster_post(&k, COORD_COLLECTOR, "a");
     cluster_post(&k, COORD_COLLECTOR, "b");
+    assert_int_equal(comm_coordinator_wait(k.c, 0, &err), COORD_ERR_TIMEOUT);
     assert_int_equal(comm_coordinator_wait(k.c, 100, &err), COORD_ERR_TIMEOUT);
     assert_non_null(strstr(err.text, "2 tasks"));
     assert_int_equal(comm_coordinator_wait_task(k.c, "a", 100, &err), COORD_ERR_TIMEOUT);

@@ -183,6 +183,72 @@ static void a_late_restart_begins_anew(void **state)
     }
 }
 
+static bool info_was_told(const cluster *k, int step)
+{
+    char part[32];
+    (void)snprintf(part, sizeof part, "\"learner_step\": %d,", step);
+    for (int i = 0; i < k->event_count; i++) {
+        const cluster_event *e = &k->events[i];
+        if (strcmp(e->name, "send_info") == 0 && strstr(e->detail, part) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A worker that is long at it when the coordinator comes back is not asked to do it
+ * again: what it says at last is taken. */
+static void long_work_is_waited_for_and_done_once(void **state)
+{
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        cluster k;
+        const spot at = {COORD_LEARNER, "learning"};
+        reach(&k, &at, 1, foreign != 0);
+        cluster_find(&k, "l0")->work_ms = 90000;
+        k.workers[0].learns = 3;
+        cluster_run(&k, 1000);
+        assert_true(cluster_await_task(&k, "t", "learning", 100000));
+        cluster_crash_coordinator(&k);
+        cluster_run(&k, 2000);
+        cluster_restart(&k, LEDGER);
+        assert_int_equal(comm_coordinator_wait(k.c, 1000000, NULL), COORD_OK);
+        for (int step = 1; step <= 3; step++) {
+            if (!info_was_told(&k, step)) {
+                fail_msg("foreign %d: step %d is lost: %s", foreign, step,
+                         cluster_story(&k, "t"));
+            }
+        }
+        assert_int_equal(k.workers[0].count, 3);
+        assert_int_equal(k.workers[0].starts, 1);
+        cluster_done(&k);
+    }
+}
+
+/* ... and a host that decides otherwise than before the crash does not confuse it. */
+static void a_host_may_change_its_mind(void **state)
+{
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        cluster k;
+        const spot at = {COORD_COLLECTOR, "judging"};
+        reach(&k, &at, 1, foreign != 0);
+        k.callback_ms = 0;
+        k.judge_says_no = true; /* it has asked for more, and the worker is at it */
+        cluster_find(&k, "c0")->work_ms = 20000;
+        cluster_run(&k, 2000);
+        assert_string_equal(cluster_task_state(&k, "t"), "asking");
+        cluster_crash_coordinator(&k);
+        k.judge_says_no = false; /* now it is enough: close */
+        cluster_restart(&k, LEDGER);
+        assert_int_equal(comm_coordinator_wait(k.c, 200000, NULL), COORD_OK);
+        assert_int_equal(cluster_count(&k, "finish", "t"), 1);
+        assert_int_equal(cluster_count(&k, "fail", "t"), 0);
+        assert_true(cluster_await_worker(&k, "c0", "free", 100000));
+        cluster_done(&k);
+    }
+}
+
 /* One crash after the other. */
 static void many_crashes_lose_nothing(void **state)
 {
@@ -429,6 +495,8 @@ int main(void)
         cmocka_unit_test(a_quick_restart_goes_unnoticed),
         cmocka_unit_test(workers_that_are_no_libcoord_go_on_too),
         cmocka_unit_test(a_late_restart_begins_anew),
+        cmocka_unit_test(long_work_is_waited_for_and_done_once),
+        cmocka_unit_test(a_host_may_change_its_mind),
         cmocka_unit_test(many_crashes_lose_nothing),
         cmocka_unit_test(what_was_posted_is_there_after_a_crash),
         cmocka_unit_test(close_leaves_tasks_to_the_next_life),

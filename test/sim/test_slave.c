@@ -1,5 +1,6 @@
 /* A worker's endpoint, with scripted masters around it. */
 #include "interaction/slave.h"
+#include "support/heap.h"
 #include "support/wire_rig.h"
 
 #include <setjmp.h>
@@ -338,6 +339,29 @@ static void a_result_goes_again_to_any_master_that_it_did_not_reach(void **state
     wire_close(&r);
 }
 
+/* It would be waited for in vain, while beats tell that all is well. */
+static void a_result_that_finds_no_memory_ends_the_connection(void **state)
+{
+    static wire_rig r;
+    (void)state;
+    peer *p = setup(&r, true);
+    join(&r, p, T1);
+    r.work_ms = 500;
+    expect(give(&r, p, T1, ID_A), 200, 0);
+    assert_int_equal(coord_sim_block(r.sim, HOST, p->host, true, NULL), COORD_OK);
+    wire_run(&r, 1600); /* the first attempt has failed */
+    coord_sim_heal(r.sim);
+    heap_fail(0, UINT64_MAX);
+    wire_run(&r, 2000);
+    assert_true(heap_mend());
+    wire_run(&r, 10000);
+    assert_int_equal(peer_count(p, "/slave/task/complete"), 0);
+    assert_false(coord_slave_is_connected(r.slave));
+    assert_int_equal(wire_count(&r, "slave lost"), 1);
+    assert_int_equal(wire_last(&r, "slave lost")->status, COORD_ERR_NOMEM);
+    wire_close(&r);
+}
+
 static void a_result_that_an_error_page_answers_is_not_sent_again(void **state)
 {
     static wire_rig r;
@@ -594,6 +618,7 @@ int main(void)
         cmocka_unit_test(the_slave_is_free_before_its_result_is_taken),
         cmocka_unit_test(a_result_goes_again_to_a_libcoord_master_only),
         cmocka_unit_test(a_result_goes_again_to_any_master_that_it_did_not_reach),
+        cmocka_unit_test(a_result_that_finds_no_memory_ends_the_connection),
         cmocka_unit_test(a_result_that_an_error_page_answers_is_not_sent_again),
         cmocka_unit_test(disconnecting_during_a_task_cancels_it_and_drops_its_result),
         cmocka_unit_test(a_result_never_goes_to_another_master),

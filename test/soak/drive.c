@@ -80,11 +80,8 @@ static int remove_one(const char *path, const struct stat *about, int kind,
 static void make_folder(soak *s)
 {
     const char *under = getenv("TMPDIR");
-    (void)snprintf(
-        s->folder, sizeof s->folder,
-        "%s/libcoord-soak./* Nobody ends by himself, but by a trap. *//* Nobody ends by "
-        "himself, but by a trap. *//* Nobody ends by himself, but by a trap. */",
-        under == NULL ? "/tmp" : under);
+    (void)snprintf(s->folder, sizeof s->folder, "%s/libcoord-soak.XXXXXX",
+                   under == NULL ? "/tmp" : under);
     if (mkdtemp(s->folder) == NULL) {
         perror(s->folder);
         exit(EXIT_FAILURE);

@@ -54,6 +54,7 @@ typedef struct cluster {
     int data_in_buffer; /* samples that came, for get_data */
     bool hold_data;     /* get_data answers "not yet" whatever came */
     bool get_data_fails;
+    bool judge_says_no;       /* of collectors, whatever they say */
     const char *restart_text; /* what task_restart puts out; NULL: nothing */
     int64_t callback_ms;      /* each callback takes so long */
     char busy[64][32];        /* tasks whose callbacks run */
@@ -63,6 +64,9 @@ typedef struct cluster {
     void (*on_event)(struct cluster *k, const char *name, const char *task_id,
                      void *user);
     void *on_event_user;
+    /* Optional: sees each callback as it begins, also those that find no room above. */
+    void (*on_note)(struct cluster *k, const cluster_event *e, void *user);
+    void *on_note_user;
     char config[4096];
 } cluster;
 
@@ -78,11 +82,14 @@ void cluster_link(cluster *k, const coord_sim_link *link);
 /* Creates the coordinator; `more` is further configuration, such as "\"port\": 0," or "".
  */
 void cluster_create(cluster *k, const char *more);
+/* ... or tells why not. */
+coord_status cluster_try_create(cluster *k, const char *more, coord_error *err);
 /* ... and starts it. */
 void cluster_start(cluster *k, const char *more);
 /* Asks the coordinator to close; what it answers is seen in `closed`, too. */
 coord_status cluster_close(cluster *k, coord_error *err);
-/* Closes and destroys whatever is there, and checks that callbacks never overlapped. */
+/* Closes and destroys whatever is there, and checks that callbacks never overlapped and
+ * that no memory is left. */
 void cluster_done(cluster *k);
 /* Checks that every connected worker is free, assigned or quarantined, in the status and
  * in the resource manager alike (G9). */
@@ -91,6 +98,8 @@ void cluster_check(cluster *k);
 cluster_worker *cluster_find(cluster *k, const char *id);
 /* Crashes a worker; cluster_revive() makes a new one at its address. */
 void cluster_crash(cluster *k, const char *id);
+/* Ends what serves at a worker's address, for somebody else on its loop to do so. */
+void cluster_vacate(cluster *k, const char *id);
 void cluster_revive(cluster *k, const char *id);
 
 /* Kills the coordinator's process; _restart starts another at its address. */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "codec/json.h"
+#include "support/heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,9 +18,12 @@ static void keep(char *to, size_t size, const char *from)
     (void)snprintf(to, size, "%s", from == NULL ? "" : from);
 }
 
+/* A test may take memory from others, not from its peers. */
 static void respond(peer *p, coordi_http_call *call, int status, const char *body)
 {
+    heap_spare(true);
     p->loop->env->http_answer(call, status, coordi_strdup(body), strlen(body));
+    heap_spare(false);
 }
 
 static peer_rule *rule_for(peer *p, const char *path)
@@ -196,6 +200,7 @@ int peer_send(peer *p, const char *host, uint16_t port, const char *method,
     int index = p->reply_count++;
 
     assert_in_range(index, 0, PEER_REPLIES_MAX - 1);
+    heap_spare(true);
     keep(to.host, sizeof to.host, host);
     if (channel != NULL) {
         headers[count++] = (coordi_http_header){"Channel", channel};
@@ -215,6 +220,7 @@ int peer_send(peer *p, const char *host, uint16_t port, const char *method,
                              .arg = &p->replies[index]};
     coordi_http_request *request;
     assert_int_equal(env->http_send(p->out[index], &spec, &request, NULL), COORD_OK);
+    heap_spare(false);
     return index;
 }
 

@@ -274,14 +274,8 @@ static coord_status process(coord_slave *slave, coord_text data, coord_out *out,
     return r->work_says;
 }
 
-void wire_slave(wire_rig *r, const coord_slave_options *options)
+static coord_status make_slave(wire_rig *r, coord_slave_options o, coord_error *err)
 {
-    coord_slave_options o;
-    coord_error err = {0};
-    coord_slave_options_init(&o, sizeof o);
-    if (options != NULL) {
-        o = *options;
-    }
     o.host = HOST;
     o.insecure = true;
     o.loop = r->loop;
@@ -291,8 +285,26 @@ void wire_slave(wire_rig *r, const coord_slave_options *options)
     o.on_lost = on_lost;
     o.process_task = process;
     o.user = r;
-    if (coord_slave_create(&o, &r->slave, &err) != COORD_OK) {
+    coord_status rc = coord_slave_create(&o, &r->slave, err);
+    if (rc == COORD_OK) {
+        r->port = coord_slave_port(r->slave);
+    }
+    return rc;
+}
+
+coord_status wire_try_slave(wire_rig *r, coord_error *err)
+{
+    coord_slave_options o;
+    coord_slave_options_init(&o, sizeof o);
+    return make_slave(r, o, err);
+}
+
+void wire_slave(wire_rig *r, const coord_slave_options *options)
+{
+    coord_slave_options o;
+    coord_error err = {0};
+    coord_slave_options_init(&o, sizeof o);
+    if (make_slave(r, options == NULL ? o : *options, &err) != COORD_OK) {
         fail_msg("slave: %s", err.text);
     }
-    r->port = coord_slave_port(r->slave);
 }

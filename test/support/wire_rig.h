@@ -54,6 +54,8 @@ void wire_master(wire_rig *r, const coord_master_options *options);
 /* A slave on 10.0.0.1 whose hooks and work do as the rig says; `options` NULL: defaults.
  */
 void wire_slave(wire_rig *r, const coord_slave_options *options);
+/* ... or what keeps it from being made. */
+coord_status wire_try_slave(wire_rig *r, coord_error *err);
 
 /* A scripted peer on 10.0.1.1, 10.0.1.2, ... */
 peer *wire_peer(wire_rig *r, bool foreign);
