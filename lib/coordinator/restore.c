@@ -5,7 +5,8 @@
  * the result of what it was at comes by itself, and names by its ticket what it answers.
  * If none comes, the last result that the ledger has is told to the host once more, and
  * what follows is asked again, under the same ticket, so that a worker which has heard it
- * before knows it. A worker that is gone costs the attempt. */
+ * before knows it. A worker that is gone costs the attempt, unless it had closed the
+ * task: then nothing is left but to tell the host. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "codec/json.h"
@@ -110,6 +111,7 @@ void coordi_run_claimed(coordi_run *run)
 {
     coordi_timer_stop(run->c->loop, &run->timer);
     run->accepted |= run->state != COORDI_STATE_STARTING;
+    run->close_sent |= run->state == COORDI_STATE_CLOSING;
     if (run->parked != NULL) {
         unpark(run);
         return;
@@ -151,10 +153,18 @@ void coordi_run_await_due(coordi_run *run)
 
 /* ---- after task_resume ---- */
 
+/* Its worker has closed it: only the host may still have to hear of it. */
+static bool is_closed(const coordi_run *run)
+{
+    return run->sequence > 0 && run->kept_request == COORDI_TICKET_CLOSE;
+}
+
 void coordi_run_after_resume(coordi_run *run)
 {
     coord_error why;
-    if (run->member != NULL) {
+    if (is_closed(run)) {
+        coordi_run_dispatch(run, COORDI_EVENT_CLAIMED_CLOSE);
+    } else if (run->member != NULL) {
         coordi_run_dispatch(run, COORDI_EVENT_RESUMED);
     } else if (run->worker_id[0] == '\0') {
         coordi_run_dispatch(run, COORDI_EVENT_WARNED);
@@ -208,12 +218,13 @@ static coord_status restore_run(CommCoordinator *c, coordi_ledger_task *past,
     return COORD_OK;
 }
 
+/* One that is closed has no worker any more: it may be at another task. */
 static coordi_run *find_run_of(CommCoordinator *c, const coordi_ledger_worker *worker)
 {
     size_t at = 0;
     for (coordi_run *run = coordi_map_next(&c->runs, &at); run != NULL;
          run = coordi_map_next(&c->runs, &at)) {
-        if (run->kind->role == worker->role && run->member == NULL &&
+        if (run->kind->role == worker->role && run->member == NULL && !is_closed(run) &&
             strcmp(run->worker_id, worker->id) == 0) {
             return run;
         }

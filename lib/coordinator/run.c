@@ -516,7 +516,11 @@ void coordi_run_send_close(coordi_run *run)
 
 void coordi_run_release(coordi_run *run)
 {
-    coordi_member_release(run->member);
+    if (run->member != NULL) {
+        coordi_member_release(run->member);
+    } else { /* after a restart: it was closed before */
+        coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
+    }
 }
 
 void coordi_run_finish(coordi_run *run)
