@@ -34,8 +34,10 @@ const char *coordi_member_state_str(coordi_member_state state)
 
 bool coordi_member_is_ready(const coordi_member *m)
 {
-    return m->state == COORDI_MEMBER_FREE || m->state == COORDI_MEMBER_RECOVERING ||
-           (m->state == COORDI_MEMBER_WORKING && !m->connection->unproven);
+    bool has_place = m->state == COORDI_MEMBER_FREE ||
+                     m->state == COORDI_MEMBER_WORKING ||
+                     m->state == COORDI_MEMBER_RECOVERING;
+    return has_place && !m->connection->unproven;
 }
 
 /* ---- life ---- */
@@ -186,7 +188,7 @@ static void on_proven(coord_connection *connection, void *arg)
     coordi_member *m = arg;
     coord_error err;
     (void)connection;
-    if (m->state == COORDI_MEMBER_WORKING) {
+    if (coordi_member_is_ready(m)) {
         coord_status rc =
             coord_resource_manager_take(m->c->resources, m->worker.role, m->worker.id,
                                         coord_text_of(m->resource), &err);
@@ -194,8 +196,8 @@ static void on_proven(coord_connection *connection, void *arg)
             go_away(m, &err);
             return;
         }
-        COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker kept worker=%s role=%s task=%s",
-                   m->worker.id, coord_role_str(m->worker.role), m->run->id);
+        COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker kept worker=%s role=%s",
+                   m->worker.id, coord_role_str(m->worker.role));
     }
     coordi_coordinator_check(m->c);
 }

@@ -42,6 +42,7 @@ static void unpark(coordi_run *run)
     coord_task *task = run->parked;
     uint64_t sequence = run->parked_ticket.sequence;
     run->parked = NULL;
+    run->resumes = false; /* what follows was never sent before */
     coordi_run_listen(run, task, sequence);
     if (coordi_task_is_settled(task)) {
         task->listener(task, run);
@@ -80,18 +81,24 @@ static void correct_assumption(coordi_run *run)
     }
 }
 
+/* Is it the result of a request that this run will send next, or has to be at? */
+static bool is_ahead(const coordi_run *run, const char *id, coordi_ticket *ticket)
+{
+    return coordi_ticket_read(&run->c->key, id, ticket) && ticket->task == run->number &&
+           ticket->attempt == coordi_ticket_attempt(run->attempt) &&
+           ticket->sequence > coordi_ticket_sequence(run->sequence);
+}
+
 coord_task *coordi_claim(coord_connection *from, const char *id, void *arg)
 {
     CommCoordinator *c = arg;
     const coordi_member *m = from->on_lost_arg;
     coordi_run *run = m->run;
     coordi_ticket ticket;
-    if (run == NULL || run->member != m || !run->restored || run->parked != NULL ||
-        !coordi_ticket_read(&c->key, id, &ticket) || ticket.task != run->number ||
-        ticket.attempt != coordi_ticket_attempt(run->attempt)) {
+    if (run == NULL || run->member != m || !run->restored || run->parked != NULL) {
         return NULL;
     }
-    if (ticket.sequence <= coordi_ticket_sequence(run->sequence)) {
+    if (!is_ahead(run, id, &ticket)) {
         correct_assumption(run);
         return NULL;
     }
