@@ -29,6 +29,7 @@ typedef struct coordi_ledger_task {
     char *worker;
     char *resource;
     char *past;
+    char *token;       /* of the worker's connection; "": none */
     uint64_t sequence; /* of the last result of this attempt; 0: none */
     coordi_ticket_kind request;
     bool completed; /* ... or failed */
@@ -96,6 +97,7 @@ typedef struct coordi_ledger_attempt {
     const char *worker; /* "": it waits for one */
     const char *resource;
     const char *past;
+    const char *token; /* of the worker's connection */
 } coordi_ledger_attempt;
 
 coord_status coordi_ledger_begin(coordi_ledger *ledger, const coordi_ledger_attempt *what,

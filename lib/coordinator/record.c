@@ -101,6 +101,7 @@ static coordi_ledger_attempt describe(const coordi_run *run)
         .worker = m == NULL ? "" : m->worker.id,
         .resource = m == NULL || m->resource == NULL ? "" : m->resource,
         .past = run->past,
+        .token = m == NULL ? "" : m->connection->token,
     };
 }
 

@@ -225,30 +225,21 @@ static coord_status restore_run(CommCoordinator *c, coordi_ledger_task *past,
     return COORD_OK;
 }
 
-/* One that is closed has no worker any more: it may be at another task. */
-static coordi_run *find_run_of(CommCoordinator *c, const coordi_ledger_worker *worker)
+/* The task that the worker got by this connection and may still be at. A new connection
+ * is a new worker: it knows nothing of what the one before was at. */
+static const coordi_ledger_task *find_task_at(const CommCoordinator *c,
+                                              const coordi_ledger_past *past,
+                                              const coordi_ledger_worker *worker)
 {
-    size_t at = 0;
-    for (coordi_run *run = coordi_map_next(&c->runs, &at); run != NULL;
-         run = coordi_map_next(&c->runs, &at)) {
-        if (run->kind->role == worker->role && run->member == NULL && !is_closed(run) &&
-            strcmp(run->worker_id, worker->id) == 0) {
-            return run;
+    for (const coordi_link *link = past->tasks.next; link != &past->tasks;
+         link = link->next) {
+        const coordi_ledger_task *task = COORDI_ITEM(link, coordi_ledger_task, link);
+        const coordi_run *run = coordi_map_get(&c->runs, task->id);
+        if (task->running && !is_closed(run) && strcmp(task->token, worker->token) == 0) {
+            return task;
         }
     }
     return NULL;
-}
-
-static const char *resource_of(const coordi_ledger_past *past, const coordi_run *run)
-{
-    for (const coordi_link *link = past->tasks.next; run != NULL && link != &past->tasks;
-         link = link->next) {
-        const coordi_ledger_task *task = COORDI_ITEM(link, coordi_ledger_task, link);
-        if (task->number == run->number) {
-            return task->resource;
-        }
-    }
-    return "{}";
 }
 
 /* A token is of use where the slave reports to: at the old address. */
@@ -267,8 +258,9 @@ static void restore_worker(CommCoordinator *c, const coordi_ledger_past *past,
     bool same = m != NULL && strcmp(m->worker.host, worker->host) == 0 &&
                 m->worker.port == worker->port;
     if (same && same_address && worker->connected) {
-        coordi_run *run = find_run_of(c, worker);
-        if (coordi_member_adopt(m, worker, run, resource_of(past, run))) {
+        const coordi_ledger_task *task = find_task_at(c, past, worker);
+        coordi_run *run = task == NULL ? NULL : coordi_map_get(&c->runs, task->id);
+        if (coordi_member_adopt(m, worker, run, task == NULL ? "{}" : task->resource)) {
             return;
         }
     }

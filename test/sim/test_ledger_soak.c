@@ -115,11 +115,51 @@ static void a_result_that_is_written_needs_no_worker(void **state)
     }
 }
 
+/* The worker of a task was started anew while the coordinator was away, and is given
+ * another task before the host has heard that the first one is resumed. */
+static void a_new_worker_is_not_taken_for_the_old_one(void **state)
+{
+    (void)state;
+    for (int role = COORD_COLLECTOR; role <= COORD_LEARNER; role++) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            cluster k;
+            bool collector = role == COORD_COLLECTOR;
+            cluster_init(&k, seed, collector ? 1 : 0, collector ? 0 : 1);
+            k.workers[0].work_ms = 300;
+            k.data_in_buffer = 1;
+            cluster_start(&k, LEDGER);
+            cluster_post(&k, (coord_role)role, "a");
+            assert_true(
+                cluster_await(&k, collector ? "send_data" : "get_data", "a", 1, 20000));
+            cluster_crash_coordinator(&k);
+            cluster_crash(&k, k.workers[0].id);
+            cluster_revive(&k, k.workers[0].id);
+            k.callback_ms = 60000; /* of a's resume */
+            cluster_restart(&k, LEDGER);
+            k.callback_ms = 0;
+            cluster_post(&k, (coord_role)role, "b");
+            assert_true(cluster_await_task(&k, "b", "asking", 20000));
+            assert_string_equal(cluster_task_state(&k, "a"), "resuming");
+            crash(&k, (int64_t)seed * 250);
+            expect_all_ended(&k);
+            assert_int_equal(k.workers[0].starts, 3);
+            assert_int_equal(cluster_last(&k, "finish", "a")->attempt, 2);
+            assert_int_equal(cluster_last(&k, "finish", "b")->attempt, 1);
+            assert_int_equal(cluster_count(&k, "restart", NULL), 1);
+            if (collector) {
+                assert_int_equal(cluster_count(&k, "send_data", "b"), 3);
+            }
+            cluster_done(&k);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_goes_on_with_its_new_task),
         cmocka_unit_test(a_result_that_is_written_needs_no_worker),
+        cmocka_unit_test(a_new_worker_is_not_taken_for_the_old_one),
     };
     return cmocka_run_group_tests_name("ledger_soak", tests, NULL, NULL);
 }
