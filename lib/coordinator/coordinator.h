@@ -363,6 +363,7 @@ void coordi_run_record_acceptance(coordi_run *run);
 void coordi_run_record_attempt(coordi_run *run);
 void coordi_run_record_move(const coordi_run *run);
 void coordi_run_record_text(const coordi_run *run);
+void coordi_run_record_closed(const coordi_run *run);
 void coordi_run_record_end(coordi_run *run);
 bool coordi_keep(coordi_held *held, void *arg);
 

@@ -165,6 +165,24 @@ bool coordi_keep(coordi_held *held, void *arg)
                                 on_kept, held, NULL) == COORD_OK;
 }
 
+/* Its worker has closed it, or was asked to and did not say so: either way it has no
+ * more to do with the task, and may have the next one before the host has heard of it. */
+void coordi_run_record_closed(const coordi_run *run)
+{
+    coord_error err;
+    coordi_ticket ticket = {
+        .task = run->number,
+        .attempt = run->attempt,
+        .sequence = run->sequence,
+        .kind = COORDI_TICKET_CLOSE,
+    };
+    if (run->c->ledger != NULL && run->result == NULL &&
+        coordi_ledger_result(run->c->ledger, &ticket, true, coord_text_of("{}"), NULL,
+                             NULL, &err) != COORD_OK) {
+        COORDI_LOG(&run->c->log, COORD_LOG_ERROR, "task=%s: %s", run->id, err.text);
+    }
+}
+
 /* ---- the end ---- */
 
 static void on_ended(const coord_error *failure, void *arg)

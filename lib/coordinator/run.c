@@ -516,6 +516,7 @@ void coordi_run_send_close(coordi_run *run)
 
 void coordi_run_release(coordi_run *run)
 {
+    coordi_run_record_closed(run);
     if (run->member != NULL) {
         coordi_member_release(run->member);
     } else { /* after a restart: it was closed before */

@@ -115,6 +115,30 @@ static void a_result_that_is_written_needs_no_worker(void **state)
     }
 }
 
+/* A close that the worker does not answer in time ends the task all the same. */
+static void an_unanswered_close_stays_one(void **state)
+{
+    (void)state;
+    for (int role = COORD_COLLECTOR; role <= COORD_LEARNER; role++) {
+        cluster k;
+        bool collector = role == COORD_COLLECTOR;
+        cluster_init(&k, 1, collector ? 1 : 0, collector ? 0 : 1);
+        k.data_in_buffer = 1;
+        k.workers[0].work_ms = 100;
+        cluster_start(&k, LEDGER "\"start_timeout_s\": 2, ");
+        cluster_post(&k, (coord_role)role, "a");
+        assert_true(cluster_await(&k, "judge", "a", collector ? 1 : 3, 20000));
+        k.workers[0].work_ms = 60000;
+        k.callback_ms = 20000;
+        assert_true(cluster_await(&k, "finish", "a", 1, 100000));
+        crash(&k, 1000);
+        expect_all_ended(&k);
+        assert_int_equal(k.workers[0].starts, 1);
+        expect_finished_alike(&k, "a");
+        cluster_done(&k);
+    }
+}
+
 /* The worker of a task was started anew while the coordinator was away, and is given
  * another task before the host has heard that the first one is resumed. */
 static void a_new_worker_is_not_taken_for_the_old_one(void **state)
@@ -159,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_goes_on_with_its_new_task),
         cmocka_unit_test(a_result_that_is_written_needs_no_worker),
+        cmocka_unit_test(an_unanswered_close_stays_one),
         cmocka_unit_test(a_new_worker_is_not_taken_for_the_old_one),
     };
     return cmocka_run_group_tests_name("ledger_soak", tests, NULL, NULL);
