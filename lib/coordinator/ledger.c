@@ -321,6 +321,17 @@ coord_status coordi_ledger_result(coordi_ledger *ledger, const coordi_ticket *ti
 
 /* ---- ends ---- */
 
+void coordi_ledger_fail(coordi_ledger *ledger, uint64_t number, const coord_error *why)
+{
+    const coordi_record_value values[] = {
+        coordi_number(number),
+        coordi_number((uint64_t)why->status),
+        coordi_string(why->text),
+        coordi_string(why->cause),
+    };
+    note(ledger, COORDI_SQL_FAIL, values, 4);
+}
+
 static coord_status write_end(coordi_ledger *ledger, const unsettled *end,
                               coordi_ledger_done_fn *done, void *arg, coord_error *err)
 {

@@ -21,6 +21,7 @@ const char coordi_ledger_schema[] =
     " result TEXT,"
     " accepted_at TEXT NOT NULL,"
     " ended_at TEXT,"
+    " status INTEGER," /* with which it fails; the end may still have to be told */
     " error TEXT,"
     " cause TEXT,"
     " past TEXT,"
@@ -62,6 +63,8 @@ const char *const coordi_ledger_statements[COORDI_SQL_COUNT] = {
     [COORDI_SQL_RESULT] =
         "UPDATE task SET sequence = ?3, request = ?4, completed = ?5, result = ?6"
         " WHERE number = ?1 AND attempt = ?2 AND " OPEN,
+    [COORDI_SQL_FAIL] = "UPDATE task SET status = ?2, error = ?3, cause = ?4"
+                        " WHERE number = ?1 AND " OPEN,
     [COORDI_SQL_END] = "UPDATE task SET state = ?2, error = ?3, cause = ?4,"
                        " ended_at = " TIME("?5") ", ended = ?6"
                                                  " WHERE number = ?1 AND " OPEN,
@@ -78,7 +81,7 @@ const char *const coordi_ledger_statements[COORDI_SQL_COUNT] = {
     [COORDI_SQL_GET_TOTALS] = "SELECT name, value FROM total",
     [COORDI_SQL_GET_TASKS] =
         "SELECT number, id, role, state = 'running', attempt, losses, worker, resource,"
-        " past, sequence, request, completed, result, task, token"
+        " past, sequence, request, completed, result, task, token, status, error, cause"
         " FROM task WHERE " OPEN " ORDER BY number",
     [COORDI_SQL_GET_WORKERS] =
         "SELECT role, id, host, port, state = 'connected', libcoord, token FROM worker",

@@ -185,6 +185,13 @@ void coordi_run_record_closed(const coordi_run *run)
 
 /* ---- the end ---- */
 
+void coordi_run_record_failure(const coordi_run *run)
+{
+    if (run->c->ledger != NULL) {
+        coordi_ledger_fail(run->c->ledger, run->number, &run->why);
+    }
+}
+
 static void on_ended(const coord_error *failure, void *arg)
 {
     coordi_run *run = arg;

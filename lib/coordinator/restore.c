@@ -6,7 +6,8 @@
  * If none comes, the last result that the ledger has is told to the host once more, and
  * what follows is asked again, under the same ticket, so that a worker which has heard it
  * before knows it. A worker that is gone costs the attempt, unless it had closed the
- * task: then nothing is left but to tell the host. */
+ * task: then nothing is left but to tell the host; nor is more left of a task that had
+ * failed. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "codec/json.h"
@@ -169,7 +170,10 @@ static bool is_closed(const coordi_run *run)
 void coordi_run_after_resume(coordi_run *run)
 {
     coord_error why;
-    if (is_closed(run)) {
+    if (run->doomed) {
+        why = run->why;
+        coordi_run_stop(run, COORDI_EVENT_STOP, &why);
+    } else if (is_closed(run)) {
         coordi_run_dispatch(run, COORDI_EVENT_CLAIMED_CLOSE);
     } else if (run->member != NULL) {
         coordi_run_dispatch(run, COORDI_EVENT_RESUMED);
@@ -191,6 +195,13 @@ static void give_texts(coordi_run *run, coordi_ledger_task *past)
     (void)snprintf(run->past, sizeof run->past, "%s", past->past);
     (void)snprintf(run->worker_id, sizeof run->worker_id, "%s",
                    past->running ? past->worker : "");
+    if (past->fails != COORD_OK) { /* its cause tells of the attempts before */
+        run->why.status = past->fails;
+        (void)snprintf(run->why.text, sizeof run->why.text, "%s", past->error);
+        (void)snprintf(run->why.cause, sizeof run->why.cause, "%s", past->cause);
+        run->past[0] = '\0';
+        run->doomed = true;
+    }
     run->kept = past->result;
     run->kept_len = past->result_len;
     past->result = NULL;
@@ -235,7 +246,8 @@ static const coordi_ledger_task *find_task_at(const CommCoordinator *c,
          link = link->next) {
         const coordi_ledger_task *task = COORDI_ITEM(link, coordi_ledger_task, link);
         const coordi_run *run = coordi_map_get(&c->runs, task->id);
-        if (task->running && !is_closed(run) && strcmp(task->token, worker->token) == 0) {
+        if (task->running && !run->doomed && !is_closed(run) &&
+            strcmp(task->token, worker->token) == 0) {
             return task;
         }
     }

@@ -630,6 +630,7 @@ void coordi_run_fail(coordi_run *run)
     COORDI_LOG(&c->log, COORD_LOG_WARN,
                "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"",
                run->id, run->worker_id, run->attempt, run->why.text, run->why.cause);
+    coordi_run_record_failure(run);
     let_go_of_member(run, forget_request(run));
     if (run->send == NULL) {
         coordi_run_call_end(run);

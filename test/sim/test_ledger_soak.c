@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -178,6 +179,43 @@ static void a_new_worker_is_not_taken_for_the_old_one(void **state)
     }
 }
 
+/* A canceled task stays so, though the crash comes before its host has taken notice; and
+ * its worker, which has the next task by then, is left alone. */
+static void what_has_failed_does_not_come_back_to_life(void **state)
+{
+    (void)state;
+    for (int role = COORD_COLLECTOR; role <= COORD_LEARNER; role++) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            cluster k;
+            bool collector = role == COORD_COLLECTOR;
+            cluster_init(&k, seed, collector ? 1 : 0, collector ? 0 : 1);
+            k.workers[0].work_ms = 300;
+            k.data_in_buffer = 1;
+            cluster_start(&k, LEDGER);
+            cluster_post(&k, (coord_role)role, "a");
+            cluster_post(&k, (coord_role)role, "b");
+            assert_true(cluster_await(&k, "start", "a", 1, 20000));
+            k.callback_ms = 60000;
+            assert_int_equal(comm_coordinator_cancel_task(k.c, "a", NULL), COORD_OK);
+            assert_true(cluster_await_task(&k, "b", "asking", 20000));
+            assert_string_equal(cluster_task_state(&k, "a"), "failing");
+            int data = cluster_count(&k, "send_data", "a");
+            crash(&k, (int64_t)seed * 250);
+            expect_all_ended(&k);
+            assert_int_equal(cluster_last(&k, "fail", "a")->life, 1);
+            assert_int_equal(atoi(cluster_last(&k, "fail", "a")->detail),
+                             COORD_ERR_CANCELED);
+            assert_int_equal(cluster_count(&k, "resume", "a"), 1);
+            assert_int_equal(cluster_count(&k, "send_data", "a"), data);
+            assert_int_equal(cluster_count(&k, "restart", NULL), 0);
+            assert_int_equal(cluster_count(&k, "finish", "b"), 1);
+            assert_int_equal(k.workers[0].starts, 2);
+            cluster_check(&k);
+            cluster_done(&k);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_result_that_is_written_needs_no_worker),
         cmocka_unit_test(an_unanswered_close_stays_one),
         cmocka_unit_test(a_new_worker_is_not_taken_for_the_old_one),
+        cmocka_unit_test(what_has_failed_does_not_come_back_to_life),
     };
     return cmocka_run_group_tests_name("ledger_soak", tests, NULL, NULL);
 }
