@@ -365,7 +365,9 @@ void coordi_run_record_attempt(coordi_run *run);
 void coordi_run_record_move(const coordi_run *run);
 void coordi_run_record_text(const coordi_run *run);
 void coordi_run_record_closed(const coordi_run *run);
-void coordi_run_record_failure(const coordi_run *run);
+/* True: coordi_run_tell_failure() follows when it is written. */
+bool coordi_run_record_failure(coordi_run *run);
+void coordi_run_tell_failure(coordi_run *run);
 void coordi_run_record_end(coordi_run *run);
 bool coordi_keep(coordi_held *held, void *arg);
 

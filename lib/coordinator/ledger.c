@@ -321,7 +321,9 @@ coord_status coordi_ledger_result(coordi_ledger *ledger, const coordi_ticket *ti
 
 /* ---- ends ---- */
 
-void coordi_ledger_fail(coordi_ledger *ledger, uint64_t number, const coord_error *why)
+coord_status coordi_ledger_fail(coordi_ledger *ledger, uint64_t number,
+                                const coord_error *why, coordi_ledger_done_fn *done,
+                                void *arg, coord_error *err)
 {
     const coordi_record_value values[] = {
         coordi_number(number),
@@ -329,7 +331,7 @@ void coordi_ledger_fail(coordi_ledger *ledger, uint64_t number, const coord_erro
         coordi_string(why->text),
         coordi_string(why->cause),
     };
-    note(ledger, COORDI_SQL_FAIL, values, 4);
+    return write(ledger, COORDI_SQL_FAIL, values, 4, done, arg, err);
 }
 
 static coord_status write_end(coordi_ledger *ledger, const unsettled *end,

@@ -115,7 +115,9 @@ coord_status coordi_ledger_result(coordi_ledger *ledger, const coordi_ticket *ti
                                   coordi_ledger_done_fn *done, void *arg,
                                   coord_error *err);
 /* It will fail: its worker has it no longer, and the host is told next. */
-void coordi_ledger_fail(coordi_ledger *ledger, uint64_t number, const coord_error *why);
+coord_status coordi_ledger_fail(coordi_ledger *ledger, uint64_t number,
+                                const coord_error *why, coordi_ledger_done_fn *done,
+                                void *arg, coord_error *err);
 /* `why` NULL: finished. What can't be written now is kept and written later; done is told
  * all the same. */
 coord_status coordi_ledger_end(coordi_ledger *ledger, uint64_t number,

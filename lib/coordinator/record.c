@@ -185,11 +185,26 @@ void coordi_run_record_closed(const coordi_run *run)
 
 /* ---- the end ---- */
 
-void coordi_run_record_failure(const coordi_run *run)
+static void on_failure(const coord_error *failure, void *arg)
 {
-    if (run->c->ledger != NULL) {
-        coordi_ledger_fail(run->c->ledger, run->number, &run->why);
+    coordi_run *run = arg;
+    (void)failure; /* the ledger has said so; the host hears of it all the same */
+    (void)came_back(run);
+    coordi_run_tell_failure(run);
+    coordi_run_unref(run);
+}
+
+bool coordi_run_record_failure(coordi_run *run)
+{
+    if (run->c->ledger == NULL || atomic_load(&run->c->dead)) {
+        return false; /* a host that is gone is told nothing: the next life goes on */
     }
+    if (coordi_ledger_fail(run->c->ledger, run->number, &run->why, on_failure,
+                           depart(run), NULL) != COORD_OK) {
+        undo_depart(run);
+        return false;
+    }
+    return true;
 }
 
 static void on_ended(const coord_error *failure, void *arg)

@@ -630,17 +630,26 @@ void coordi_run_fail(coordi_run *run)
     COORDI_LOG(&c->log, COORD_LOG_WARN,
                "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"",
                run->id, run->worker_id, run->attempt, run->why.text, run->why.cause);
-    coordi_run_record_failure(run);
+    bool told_later = coordi_run_record_failure(run);
     let_go_of_member(run, forget_request(run));
-    if (run->send == NULL) {
-        coordi_run_call_end(run);
-        return;
+    if (!told_later) {
+        coordi_run_tell_failure(run);
     }
-    /* It never began: whoever sent it hears of it there, and no callback runs. */
-    coordi_op_finish(&run->send->op, run->why.status, &run->why);
-    run->send = NULL;
-    run->told = true;
-    coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+}
+
+void coordi_run_tell_failure(coordi_run *run)
+{
+    if (run->send != NULL) {
+        /* It never began: whoever sent it hears of it there, and no callback runs. */
+        coordi_op_finish(&run->send->op, run->why.status, &run->why);
+        run->send = NULL;
+        run->told = true;
+        coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+    } else if (run->c->executor != NULL) {
+        coordi_run_call_end(run);
+    } else { /* the coordinator was destroyed meanwhile */
+        coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+    }
 }
 
 /* The ledger could not be told of it: it never was. */

@@ -39,7 +39,7 @@ typedef enum soak_rule {
     SOAK_ORDER,     /* attempts and sequences do not go back */
     SOAK_ENDS_ONCE, /* no second end, and nothing behind the end */
     SOAK_ENDS_KEPT, /* an end that the ledger had comes once */
-    SOAK_SAME_END,  /* what finished finishes again as it did */
+    SOAK_SAME_END,  /* what ended ends again as it did */
     SOAK_STEPS,     /* a finished task has delivered all of its steps */
     SOAK_STARTS,    /* no worker is told twice to start an attempt */
     SOAK_TOTALS,    /* accepted = finished + failed + open, in the ledger too */

@@ -32,7 +32,8 @@ typedef struct task {
     bool known;   /* accepted, or something was heard of it */
     char end;     /* 'f'inished, 'x' failed, 0: not yet */
     int end_life;
-    bool finished; /* in some life, with this result: */
+    int failed_life; /* 0: none */
+    bool finished;   /* in some life, with this result: */
     uint32_t finish_attempt;
     uint64_t finish_sequence;
     uint32_t finish_crc;
@@ -192,6 +193,10 @@ static void check_steps(soak_story *s, const task *t, const line *l)
 
 static void check_finish(soak_story *s, task *t, const line *l)
 {
+    if (t->failed_life != 0) {
+        broken(s, SOAK_SAME_END, "%s: failed in life %d, and finished in life %d", t->id,
+               t->failed_life, l->life);
+    }
     if (t->finished && (t->finish_attempt != l->attempt ||
                         t->finish_sequence != l->sequence || t->finish_crc != l->crc)) {
         broken(s, SOAK_SAME_END,
@@ -278,6 +283,7 @@ static void on_callback(soak_story *s, task *t, const line *l)
         check_finish(s, t, l);
         end(t, 'f', l->life);
     } else if (is(l, "fail")) {
+        t->failed_life = l->life;
         end(t, 'x', l->life);
     }
 }
@@ -520,7 +526,7 @@ void soak_story_report(soak_story *s)
         [SOAK_ORDER] = "attempts and sequences do not go back",
         [SOAK_ENDS_ONCE] = "nothing follows the end of a task",
         [SOAK_ENDS_KEPT] = "an end that the ledger has stays",
-        [SOAK_SAME_END] = "what finished once finishes again as it did",
+        [SOAK_SAME_END] = "what ended once ends again as it did",
         [SOAK_STEPS] = "finished tasks have delivered all of their steps",
         [SOAK_STARTS] = "no attempt is started twice",
         [SOAK_TOTALS] = "accepted = finished + failed + open, in ledger and journal",
