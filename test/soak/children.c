@@ -26,16 +26,26 @@ bool soak_spawn(soak_child *child, const char *folder, const char *log, char *co
 {
     char path[SOAK_PATH];
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t polite; /* blocked from the start: what tells it to end is never lost */
     (void)snprintf(path, sizeof path, "%s/%s", folder, log);
-    if (posix_spawn_file_actions_init(&actions) != 0) {
+    if (posix_spawn_file_actions_init(&actions) != 0 ||
+        posix_spawnattr_init(&attributes) != 0) {
         return false;
     }
+    (void)sigemptyset(&polite);
+    (void)sigaddset(&polite, SIGTERM);
+    (void)sigaddset(&polite, SIGINT);
     bool good =
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0 &&
         posix_spawn_file_actions_addopen(&actions, 1, path, O_WRONLY | O_CREAT | O_APPEND,
                                          0600) == 0 &&
         posix_spawn_file_actions_adddup2(&actions, 1, 2) == 0 &&
-        posix_spawn(&child->pid, "/proc/self/exe", &actions, NULL, argv, environ) == 0;
+        posix_spawnattr_setsigmask(&attributes, &polite) == 0 &&
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK) == 0 &&
+        posix_spawn(&child->pid, "/proc/self/exe", &actions, &attributes, argv,
+                    environ) == 0;
+    (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&actions);
     if (!good) {
         child->pid = 0;
