@@ -8,6 +8,7 @@
 ## make check-tsan   the same under ThreadSanitizer
 ## make sim          random stories of a simulated cluster  [SEEDS=2000] [SEED=n TRACE=1]
 ## make bench        measurements as tables       [ARGS=...]
+## make soak         processes that are killed     [MINUTES=1] [SEED=n]
 ## make fuzz         libFuzzer targets            [FUZZ_S=60] seconds each
 ## make lint         clang-format, clang-tidy, cppcheck
 ## make format       let clang-format rewrite the sources
@@ -48,6 +49,7 @@ objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
 LIB_C     := $(call files,lib,c)
 SUPPORT_C := $(call files,test/support,c)
 BENCH_C   := $(call files,test/bench,c)
+SOAK_C    := $(call files,test/soak,c)
 FUZZ_C    := $(wildcard test/fuzz/fuzz_*.c)
 TEST_C    := $(wildcard test/unit/test_*.c test/sim/test_*.c test/integration/test_*.c)
 EXAMPLE_C := $(call files,examples,c)
@@ -73,6 +75,7 @@ REPLAY_BINS := $(FUZZ_C:%.c=$(BUILD)/%)
 FUZZ_BINS   := $(FUZZ_C:test/fuzz/%.c=$(BUILD)/fuzz/%)
 PEER_BIN    := $(BUILD)/test/conformance_peer
 BENCH_BIN   := $(if $(BENCH_C),$(BUILD)/test/bench/bench)
+SOAK_BIN    := $(BUILD)/test/soak/soak
 
 # --- Packages and flags ---------------------------------------------------------------
 
@@ -207,7 +210,11 @@ $(BENCH_BIN): LIBS = $(if $(wildcard /usr/include/libgearman/gearman.h),-lgearma
 $(BENCH_BIN): $(call objects,$(BENCH_C)) $(BUILD)/test/support.a $(STATIC_LIB)
 	$(link)
 
-ALL_C := $(LIB_C) $(EXAMPLE_C) $(TEST_C) $(SUPPORT_C) $(BENCH_C) $(FUZZ_C) test/fuzz/replay.c \
+# So is the soak, whose processes are this program in its roles.
+$(SOAK_BIN): $(call objects,$(SOAK_C)) $(STATIC_LIB)
+	$(link)
+
+ALL_C := $(LIB_C) $(EXAMPLE_C) $(TEST_C) $(SUPPORT_C) $(BENCH_C) $(SOAK_C) $(FUZZ_C) test/fuzz/replay.c \
          test/conformance_peer.c
 -include $(patsubst %.c,$(OBJ)/%.d,$(ALL_C))
 
@@ -225,7 +232,7 @@ SUBMAKE = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(sh
 
 # --- Running --------------------------------------------------------------------------
 
-.PHONY: run run-cartpole bench run-bench
+.PHONY: run run-cartpole bench run-bench soak run-soak
 run: deps
 	$(SUBMAKE) run-cartpole
 run-cartpole: $(filter $(BUILD)/examples/cartpole%,$(EXAMPLE_BINS))
@@ -236,6 +243,11 @@ bench: deps
 	$(SUBMAKE) run-bench
 run-bench: $(BENCH_BIN) examples
 	@$(if $(BENCH_BIN),$(BENCH_BIN) $(ARGS),echo 'test/bench is empty: nothing to measure')
+
+soak: deps
+	$(SUBMAKE) run-soak
+run-soak: $(SOAK_BIN)
+	@$(SOAK_BIN) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 # --- Testing --------------------------------------------------------------------------
 

@@ -319,6 +319,7 @@ struct coordi_run {
 
     size_t writes;      /* to the ledger, on their way */
     bool restored;      /* from the ledger, after a restart */
+    bool doomed;        /* ... and has failed before it, for the reason in why */
     bool resumes;       /* its next request may be one that was sent before that */
     bool counted;       /* in c->queued */
     coord_task *parked; /* the request that was under way before the restart, once its
@@ -410,6 +411,10 @@ void coordi_run_record_acceptance(coordi_run *run);
 void coordi_run_record_attempt(coordi_run *run);
 void coordi_run_record_move(const coordi_run *run);
 void coordi_run_record_text(const coordi_run *run);
+void coordi_run_record_closed(const coordi_run *run);
+/* True: coordi_run_tell_failure() follows when it is written. */
+bool coordi_run_record_failure(coordi_run *run);
+void coordi_run_tell_failure(coordi_run *run);
 void coordi_run_record_end(coordi_run *run);
 bool coordi_keep(coordi_held *held, void *arg);
 

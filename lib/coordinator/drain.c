@@ -23,7 +23,7 @@ static void run_drain(coordi_op *op)
     if (c->runs.count == 0) {
         coordi_op_finish(op, COORD_OK, NULL);
     } else if (((drain_op *)op)->waits) {
-        coordi_list_append(&c->await_empty, &op->link);
+        coordi_op_await(op, &c->await_empty);
     } else {
         coordi_op_finish(op, COORD_ERR_TIMEOUT, NULL);
     }

@@ -268,7 +268,7 @@ coord_status coordi_ledger_accept(coordi_ledger *ledger, uint64_t number, const 
     return write(ledger, COORDI_SQL_ACCEPT, values, 5, done, arg, err);
 }
 
-enum { ATTEMPT_VALUES = 6 };
+enum { ATTEMPT_VALUES = 7, REQUEUE_VALUES = 6 };
 
 static void attempt_values(const coordi_ledger_attempt *what,
                            coordi_record_value values[ATTEMPT_VALUES])
@@ -279,6 +279,7 @@ static void attempt_values(const coordi_ledger_attempt *what,
     values[3] = coordi_string(what->worker);
     values[4] = coordi_string(what->resource);
     values[5] = coordi_string(what->past);
+    values[6] = coordi_string(what->token);
 }
 
 coord_status coordi_ledger_begin(coordi_ledger *ledger, const coordi_ledger_attempt *what,
@@ -293,7 +294,7 @@ void coordi_ledger_requeue(coordi_ledger *ledger, const coordi_ledger_attempt *w
 {
     coordi_record_value values[ATTEMPT_VALUES];
     attempt_values(what, values);
-    note(ledger, COORDI_SQL_REQUEUE, values, ATTEMPT_VALUES);
+    note(ledger, COORDI_SQL_REQUEUE, values, REQUEUE_VALUES);
 }
 
 void coordi_ledger_replace_text(coordi_ledger *ledger, uint64_t number, coord_text task)
@@ -319,6 +320,19 @@ coord_status coordi_ledger_result(coordi_ledger *ledger, const coordi_ticket *ti
 }
 
 /* ---- ends ---- */
+
+coord_status coordi_ledger_fail(coordi_ledger *ledger, uint64_t number,
+                                const coord_error *why, coordi_ledger_done_fn *done,
+                                void *arg, coord_error *err)
+{
+    const coordi_record_value values[] = {
+        coordi_number(number),
+        coordi_number((uint64_t)why->status),
+        coordi_string(why->text),
+        coordi_string(why->cause),
+    };
+    return write(ledger, COORDI_SQL_FAIL, values, 4, done, arg, err);
+}
 
 static coord_status write_end(coordi_ledger *ledger, const unsettled *end,
                               coordi_ledger_done_fn *done, void *arg, coord_error *err)

@@ -1,8 +1,9 @@
 /* The ledger: a file that remembers tasks, workers and results when the process dies.
  *
  * What is written: a task before it is accepted, an attempt before its first request, a
- * result before it is answered, an end after the host was told of it; and who is
- * connected by which token. Writes are carried out in the order in which they are made.
+ * result before it is answered, a failure before the host is told of it, an end after
+ * that; and who is connected by which token. Writes are carried out in the order in which
+ * they are made.
  *
  * `sqlite3 FILE 'select * from task'` shows it, also while the coordinator runs. */
 #ifndef COORDI_COORDINATOR_LEDGER_H
@@ -29,6 +30,10 @@ typedef struct coordi_ledger_task {
     char *worker;
     char *resource;
     char *past;
+    char *token;        /* of the worker's connection; "": none */
+    coord_status fails; /* COORD_OK: not yet */
+    char *error;
+    char *cause;
     uint64_t sequence; /* of the last result of this attempt; 0: none */
     coordi_ticket_kind request;
     bool completed; /* ... or failed */
@@ -96,6 +101,7 @@ typedef struct coordi_ledger_attempt {
     const char *worker; /* "": it waits for one */
     const char *resource;
     const char *past;
+    const char *token; /* of the worker's connection */
 } coordi_ledger_attempt;
 
 coord_status coordi_ledger_begin(coordi_ledger *ledger, const coordi_ledger_attempt *what,
@@ -108,6 +114,10 @@ coord_status coordi_ledger_result(coordi_ledger *ledger, const coordi_ticket *ti
                                   bool completed, coord_text result,
                                   coordi_ledger_done_fn *done, void *arg,
                                   coord_error *err);
+/* It will fail: its worker has it no longer, and the host is told next. */
+coord_status coordi_ledger_fail(coordi_ledger *ledger, uint64_t number,
+                                const coord_error *why, coordi_ledger_done_fn *done,
+                                void *arg, coord_error *err);
 /* `why` NULL: finished. What can't be written now is kept and written later; done is told
  * all the same. */
 coord_status coordi_ledger_end(coordi_ledger *ledger, uint64_t number,

@@ -125,6 +125,9 @@ static void free_task(coordi_ledger_task *task)
     coordi_free(task->worker);
     coordi_free(task->resource);
     coordi_free(task->past);
+    coordi_free(task->token);
+    coordi_free(task->error);
+    coordi_free(task->cause);
     coordi_free(task->result);
     coordi_free(task->task);
     coordi_free(task);
@@ -162,8 +165,13 @@ static bool on_task(const coordi_record_value *values, size_t count, void *arg)
     t->completed = number_of(&values[11]) != 0;
     t->result = copy(&values[12], &t->result_len);
     t->task = copy(&values[13], &t->task_len);
+    t->token = copy(&values[14], NULL);
+    t->fails = (coord_status)number_of(&values[15]);
+    t->error = copy(&values[16], NULL);
+    t->cause = copy(&values[17], NULL);
     if (t->id == NULL || t->worker == NULL || t->resource == NULL || t->past == NULL ||
-        t->result == NULL || t->task == NULL) {
+        t->result == NULL || t->task == NULL || t->token == NULL || t->error == NULL ||
+        t->cause == NULL) {
         free_task(t);
         return fail(r, COORD_ERR_NOMEM, "out of memory for its tasks");
     }

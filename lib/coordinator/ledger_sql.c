@@ -14,12 +14,14 @@ const char coordi_ledger_schema[] =
     " attempt INTEGER NOT NULL DEFAULT 1,"
     " losses INTEGER NOT NULL DEFAULT 0," /* attempts that were lost */
     " worker TEXT,"
+    " token TEXT," /* of the connection by which the worker got it */
     " sequence INTEGER NOT NULL DEFAULT 0," /* of the last result in this attempt */
     " request TEXT,"                        /* that it answers */
     " completed INTEGER,"
     " result TEXT,"
     " accepted_at TEXT NOT NULL,"
     " ended_at TEXT,"
+    " status INTEGER," /* with which it fails; the end may still have to be told */
     " error TEXT,"
     " cause TEXT,"
     " past TEXT,"
@@ -49,16 +51,20 @@ const char *const coordi_ledger_statements[COORDI_SQL_COUNT] = {
                           " VALUES (?1, ?2, ?3, 'queued', " TIME("?4") ", ?5)",
     [COORDI_SQL_BEGIN] =
         "UPDATE task SET state = 'running', attempt = ?2, losses = ?3, worker = ?4,"
-        " resource = ?5, past = ?6, sequence = 0, request = NULL, completed = NULL,"
+        " resource = ?5, past = ?6, token = ?7, sequence = 0, request = NULL, completed "
+        "= NULL,"
         " result = NULL WHERE number = ?1 AND " OPEN,
     [COORDI_SQL_REQUEUE] =
         "UPDATE task SET state = 'queued', attempt = ?2, losses = ?3, worker = NULL,"
-        " resource = NULL, past = ?6, sequence = 0, request = NULL, completed = NULL,"
+        " resource = NULL, past = ?6, token = NULL, sequence = 0, request = NULL, "
+        "completed = NULL,"
         " result = NULL WHERE number = ?1 AND " OPEN,
     [COORDI_SQL_REPLACE_TEXT] = "UPDATE task SET task = ?2 WHERE number = ?1 AND " OPEN,
     [COORDI_SQL_RESULT] =
         "UPDATE task SET sequence = ?3, request = ?4, completed = ?5, result = ?6"
         " WHERE number = ?1 AND attempt = ?2 AND " OPEN,
+    [COORDI_SQL_FAIL] = "UPDATE task SET status = ?2, error = ?3, cause = ?4"
+                        " WHERE number = ?1 AND " OPEN,
     [COORDI_SQL_END] = "UPDATE task SET state = ?2, error = ?3, cause = ?4,"
                        " ended_at = " TIME("?5") ", ended = ?6"
                                                  " WHERE number = ?1 AND " OPEN,
@@ -75,8 +81,8 @@ const char *const coordi_ledger_statements[COORDI_SQL_COUNT] = {
     [COORDI_SQL_GET_TOTALS] = "SELECT name, value FROM total",
     [COORDI_SQL_GET_TASKS] =
         "SELECT number, id, role, state = 'running', attempt, losses, worker, resource,"
-        " past, sequence, request, completed, result, task FROM task WHERE " OPEN
-        " ORDER BY number",
+        " past, sequence, request, completed, result, task, token, status, error, cause"
+        " FROM task WHERE " OPEN " ORDER BY number",
     [COORDI_SQL_GET_WORKERS] =
         "SELECT role, id, host, port, state = 'connected', libcoord, token FROM worker",
 };

@@ -16,6 +16,7 @@ typedef enum coordi_ledger_statement {
     COORDI_SQL_REQUEUE,
     COORDI_SQL_REPLACE_TEXT,
     COORDI_SQL_RESULT,
+    COORDI_SQL_FAIL,
     COORDI_SQL_END,
     COORDI_SQL_PRUNE,
     COORDI_SQL_CONNECTED,

@@ -118,6 +118,7 @@ static coordi_ledger_attempt describe(const coordi_run *run)
         .worker = m == NULL ? "" : m->worker.id,
         .resource = m == NULL || m->resource == NULL ? "" : m->resource,
         .past = run->past,
+        .token = m == NULL ? "" : m->connection->token,
     };
 }
 
@@ -181,7 +182,47 @@ bool coordi_keep(coordi_held *held, void *arg)
                                 on_kept, held, NULL) == COORD_OK;
 }
 
+/* Its worker has closed it, or was asked to and did not say so: either way it has no
+ * more to do with the task, and may have the next one before the host has heard of it. */
+void coordi_run_record_closed(const coordi_run *run)
+{
+    coord_error err;
+    coordi_ticket ticket = {
+        .task = run->number,
+        .attempt = run->attempt,
+        .sequence = run->sequence,
+        .kind = COORDI_TICKET_CLOSE,
+    };
+    if (run->c->ledger != NULL && run->result == NULL &&
+        coordi_ledger_result(run->c->ledger, &ticket, true, coord_text_of("{}"), NULL,
+                             NULL, &err) != COORD_OK) {
+        COORDI_LOG(&run->c->log, COORD_LOG_ERROR, "task=%s: %s", run->id, err.text);
+    }
+}
+
 /* ---- the end ---- */
+
+static void on_failure(const coord_error *failure, void *arg)
+{
+    coordi_run *run = arg;
+    (void)failure; /* the ledger has said so; the host hears of it all the same */
+    (void)came_back(run);
+    coordi_run_tell_failure(run);
+    coordi_run_unref(run);
+}
+
+bool coordi_run_record_failure(coordi_run *run)
+{
+    if (run->c->ledger == NULL || atomic_load(&run->c->dead)) {
+        return false; /* a host that is gone is told nothing: the next life goes on */
+    }
+    if (coordi_ledger_fail(run->c->ledger, run->number, &run->why, on_failure,
+                           depart(run), NULL) != COORD_OK) {
+        undo_depart(run);
+        return false;
+    }
+    return true;
+}
 
 static void on_ended(const coord_error *failure, void *arg)
 {

@@ -5,7 +5,9 @@
  * the result of what it was at comes by itself, and names by its ticket what it answers.
  * If none comes, the last result that the ledger has is told to the host once more, and
  * what follows is asked again, under the same ticket, so that a worker which has heard it
- * before knows it. A worker that is gone costs the attempt. */
+ * before knows it. A worker that is gone costs the attempt, unless it had closed the
+ * task: then nothing is left but to tell the host; nor is more left of a task that had
+ * failed. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "codec/json.h"
@@ -117,6 +119,7 @@ void coordi_run_claimed(coordi_run *run)
 {
     coordi_timer_stop(run->c->loop, &run->timer);
     run->accepted |= run->state != COORDI_STATE_STARTING;
+    run->close_sent |= run->state == COORDI_STATE_CLOSING;
     if (run->parked != NULL) {
         unpark(run);
         return;
@@ -158,10 +161,21 @@ void coordi_run_await_due(coordi_run *run)
 
 /* ---- after task_resume ---- */
 
+/* Its worker has closed it: only the host may still have to hear of it. */
+static bool is_closed(const coordi_run *run)
+{
+    return run->sequence > 0 && run->kept_request == COORDI_TICKET_CLOSE;
+}
+
 void coordi_run_after_resume(coordi_run *run)
 {
     coord_error why;
-    if (run->member != NULL) {
+    if (run->doomed) {
+        why = run->why;
+        coordi_run_stop(run, COORDI_EVENT_STOP, &why);
+    } else if (is_closed(run)) {
+        coordi_run_dispatch(run, COORDI_EVENT_CLAIMED_CLOSE);
+    } else if (run->member != NULL) {
         coordi_run_dispatch(run, COORDI_EVENT_RESUMED);
     } else if (run->worker_id[0] == '\0') {
         coordi_run_dispatch(run, COORDI_EVENT_WARNED);
@@ -181,6 +195,13 @@ static void give_texts(coordi_run *run, coordi_ledger_task *past)
     (void)snprintf(run->past, sizeof run->past, "%s", past->past);
     (void)snprintf(run->worker_id, sizeof run->worker_id, "%s",
                    past->running ? past->worker : "");
+    if (past->fails != COORD_OK) { /* its cause tells of the attempts before */
+        run->why.status = past->fails;
+        (void)snprintf(run->why.text, sizeof run->why.text, "%s", past->error);
+        (void)snprintf(run->why.cause, sizeof run->why.cause, "%s", past->cause);
+        run->past[0] = '\0';
+        run->doomed = true;
+    }
     run->kept = past->result;
     run->kept_len = past->result_len;
     past->result = NULL;
@@ -215,29 +236,22 @@ static coord_status restore_run(CommCoordinator *c, coordi_ledger_task *past,
     return COORD_OK;
 }
 
-static coordi_run *find_run_of(CommCoordinator *c, const coordi_ledger_worker *worker)
+/* The task that the worker got by this connection and may still be at. A new connection
+ * is a new worker: it knows nothing of what the one before was at. */
+static const coordi_ledger_task *find_task_at(const CommCoordinator *c,
+                                              const coordi_ledger_past *past,
+                                              const coordi_ledger_worker *worker)
 {
-    size_t at = 0;
-    for (coordi_run *run = coordi_map_next(&c->runs, &at); run != NULL;
-         run = coordi_map_next(&c->runs, &at)) {
-        if (run->kind->role == worker->role && run->member == NULL &&
-            strcmp(run->worker_id, worker->id) == 0) {
-            return run;
+    for (const coordi_link *link = past->tasks.next; link != &past->tasks;
+         link = link->next) {
+        const coordi_ledger_task *task = COORDI_ITEM(link, coordi_ledger_task, link);
+        const coordi_run *run = coordi_map_get(&c->runs, task->id);
+        if (task->running && !run->doomed && !is_closed(run) &&
+            strcmp(task->token, worker->token) == 0) {
+            return task;
         }
     }
     return NULL;
-}
-
-static const char *resource_of(const coordi_ledger_past *past, const coordi_run *run)
-{
-    for (const coordi_link *link = past->tasks.next; run != NULL && link != &past->tasks;
-         link = link->next) {
-        const coordi_ledger_task *task = COORDI_ITEM(link, coordi_ledger_task, link);
-        if (task->number == run->number) {
-            return task->resource;
-        }
-    }
-    return "{}";
 }
 
 /* A token is of use where the slave reports to: at the old address. */
@@ -256,8 +270,9 @@ static void restore_worker(CommCoordinator *c, const coordi_ledger_past *past,
     bool same = m != NULL && strcmp(m->worker.host, worker->host) == 0 &&
                 m->worker.port == worker->port;
     if (same && same_address && worker->connected) {
-        coordi_run *run = find_run_of(c, worker);
-        if (coordi_member_adopt(m, worker, run, resource_of(past, run))) {
+        const coordi_ledger_task *task = find_task_at(c, past, worker);
+        coordi_run *run = task == NULL ? NULL : coordi_map_get(&c->runs, task->id);
+        if (coordi_member_adopt(m, worker, run, task == NULL ? "{}" : task->resource)) {
             return;
         }
     }

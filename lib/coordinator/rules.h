@@ -64,6 +64,7 @@
     ON(RESUMING,  WARNED,   QUEUED,    coordi_run_queue),   /* nobody had it */ \
     ON(RESUMING,  MOVED,    RESTARTING, coordi_run_move), \
     ON(RESUMING,  RESUMED,  AWAITING,  coordi_run_await),   \
+    ON(RESUMING,  CLAIMED_CLOSE, CLOSING, coordi_run_claimed), /* its result is there */ \
     ON(RESUMING,  STOP,     FAILING,   coordi_run_fail),    \
     ON(RESUMING,  SHELVE,   SHELVING,  coordi_run_shelve),  \
                                                             \

@@ -544,14 +544,25 @@ void coordi_run_send_close(coordi_run *run)
     send_named(run, run->kind->close_name, run->c->config.start_timeout_ms);
 }
 
+/* `closed`: the worker was sent the close. */
+static void release(coordi_run *run, bool closed)
+{
+    coordi_run_record_closed(run);
+    if (run->member != NULL) {
+        coordi_member_release(run->member, closed);
+    } else { /* after a restart: it was closed before */
+        coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
+    }
+}
+
 void coordi_run_release(coordi_run *run)
 {
-    coordi_member_release(run->member, true);
+    release(run, true);
 }
 
 void coordi_run_release_open(coordi_run *run)
 {
-    coordi_member_release(run->member, false);
+    release(run, false);
 }
 
 void coordi_run_finish(coordi_run *run)
@@ -656,15 +667,25 @@ void coordi_run_fail(coordi_run *run)
     COORDI_LOG(&c->log, COORD_LOG_WARN,
                "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"",
                run->id, run->worker_id, run->attempt, run->why.text, run->why.cause);
-    if (run->send == NULL) {
-        coordi_run_call_end(run);
-        return;
+    bool told_later = coordi_run_record_failure(run);
+    if (!told_later) {
+        coordi_run_tell_failure(run);
     }
-    /* It never began: whoever sent it hears of it there, and no callback runs. */
-    coordi_op_finish(&run->send->op, run->why.status, &run->why);
-    run->send = NULL;
-    run->told = true;
-    coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+}
+
+void coordi_run_tell_failure(coordi_run *run)
+{
+    if (run->send != NULL) {
+        /* It never began: whoever sent it hears of it there, and no callback runs. */
+        coordi_op_finish(&run->send->op, run->why.status, &run->why);
+        run->send = NULL;
+        run->told = true;
+        coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+    } else if (run->c->executor != NULL) {
+        coordi_run_call_end(run);
+    } else { /* the coordinator was destroyed meanwhile */
+        coordi_run_dispatch(run, COORDI_EVENT_TOLD);
+    }
 }
 
 /* The ledger could not be told of it: it never was. */
