@@ -667,8 +667,7 @@ void coordi_run_fail(coordi_run *run)
     COORDI_LOG(&c->log, COORD_LOG_WARN,
                "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"",
                run->id, run->worker_id, run->attempt, run->why.text, run->why.cause);
-    bool told_later = coordi_run_record_failure(run);
-    if (!told_later) {
+    if (!coordi_run_record_failure(run)) {
         coordi_run_tell_failure(run);
     }
 }

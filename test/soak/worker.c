@@ -15,6 +15,8 @@ enum { SLICE_MS = 10, CLOSE_MS = 5000 };
 typedef struct worker {
     const char *id;
     int journal;
+    coord_collector *collector; /* NULL in a learner */
+    coord_learner *learner;
     char task[COORD_ID_SIZE];
     uint32_t attempt;
     soak_plan plan;
@@ -195,9 +197,11 @@ static coord_slave *make_collector(const coord_slave_options *o, worker *w,
     cb.data = collect;
     cb.close = close_task;
     cb.user = w;
-    return coord_collector_create(o, &cb, &collector, err) == COORD_OK
-               ? coord_collector_slave(collector)
-               : NULL;
+    if (coord_collector_create(o, &cb, &collector, err) != COORD_OK) {
+        return NULL;
+    }
+    w->collector = collector;
+    return coord_collector_slave(collector);
 }
 
 static coord_slave *make_learner(const coord_slave_options *o, worker *w,
@@ -212,9 +216,11 @@ static coord_slave *make_learner(const coord_slave_options *o, worker *w,
     cb.learn = learn;
     cb.close = close_task;
     cb.user = w;
-    return coord_learner_create(o, &cb, &learner, err) == COORD_OK
-               ? coord_learner_slave(learner)
-               : NULL;
+    if (coord_learner_create(o, &cb, &learner, err) != COORD_OK) {
+        return NULL;
+    }
+    w->learner = learner;
+    return coord_learner_slave(learner);
 }
 
 /* worker PARENT FOLDER ID PORT LOG_LEVEL: works until SIGTERM. */
@@ -252,5 +258,7 @@ int soak_worker(int argc, char **argv)
         soak_say(err.text);
         return 3;
     }
-    return 0; /* what is left goes with the process */
+    coord_collector_destroy(w.collector);
+    coord_learner_destroy(w.learner);
+    return 0;
 }
