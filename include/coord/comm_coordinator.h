@@ -79,8 +79,8 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_start(CommCoordinator *c,
  * @retval COORD_ERR_BUSY     `max_queued_tasks` wait already.
  * @retval COORD_ERR_IO       The ledger could not be told of it. No callback runs.
  * @retval COORD_ERR_REFUSED  The worker refused it; err has its words. No callback runs.
- * @retval COORD_ERR_TIMEOUT  `queue_timeout_s` or `start_timeout_s` has passed; no
- *                            callback runs.
+ * @retval COORD_ERR_TIMEOUT  `queue_timeout_s` or `start_timeout_s` has passed, and no
+ *                            other worker can have it; no callback runs.
  * @retval COORD_ERR_STATE    Not started, closed, or called on the loop thread.
  * @retval COORD_ERR_CLOSED   Drains, or was closed while the task waited.
  * @retval other              Why it could not be started; no callback runs.

@@ -47,7 +47,9 @@ typedef struct coord_error {
     int peer_code;       /**< `code` of the peer's answer, else 0 */
     char text[256];      /**< what failed, with names and values; always closed */
     char cause[512];     /**< why, as a chain "a: b: c"; may be empty */
-    uint64_t reserved[8];
+    const char *reason;  /**< why, in the one word that comm_coordinator_why() has for it,
+                          * such as "silent"; NULL: none. Static */
+    uint64_t reserved[7];
 } coord_error;
 
 /** Short name of a status, such as "timed out"; never NULL. @thread any */

@@ -96,6 +96,7 @@ coord_status coordi_fail_because(coord_error *err, coord_status status,
         err->os_errno = old.os_errno;
         err->http_status = old.http_status;
         err->peer_code = old.peer_code;
+        err->reason = old.reason;
         va_list args;
         va_start(args, format);
         print_text(err->text, sizeof err->text, format, args);

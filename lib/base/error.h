@@ -13,8 +13,8 @@ coord_status coordi_fail(coord_error *err, coord_status status, const char *form
 coord_status coordi_fail_errno(coord_error *err, int os_errno, const char *format, ...)
     COORD_PRINTF(3, 4);
 
-/* The same when another failure is the reason: its numbers are taken over, its text and
- * cause become the cause. `cause` may be NULL. */
+/* The same when another failure is the reason: its numbers and word are taken over, its
+ * text and cause become the cause. `cause` may be NULL. */
 coord_status coordi_fail_because(coord_error *err, coord_status status,
                                  const coord_error *cause, const char *format, ...)
     COORD_PRINTF(4, 5);

@@ -315,8 +315,7 @@ static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_
         return rc;
     }
     op->op.release = release_send;
-    op->op.borrows = post; /* a caller who was told "too late" is not surprised later */
-    op->op.revocable = !post;
+    op->op.revocable = true; /* a caller who was told "too late" is not surprised later */
     op->kind = kind;
     op->post = post;
     op->task = (coord_text){coordi_memdup(task.ptr, task.len), task.len};
@@ -325,8 +324,9 @@ static coord_status give(CommCoordinator *c, const coordi_run_kind *kind, coord_
         return coordi_fail_nomem(err, what);
     }
     int64_t queue_ms = c->config.queue_timeout_ms;
+    int64_t once_ms = queue_ms + c->config.start_timeout_ms;
     int64_t wait_ms = post           ? COORDI_OP_PATIENCE_MS
-                      : queue_ms > 0 ? queue_ms + c->config.start_timeout_ms + GRACE_MS
+                      : queue_ms > 0 ? once_ms * (c->config.max_reassign + 1) + GRACE_MS
                                      : INT64_MAX / 4; /* the host chose no limit */
     rc = coordi_op_wait(&op->op, wait_ms, what, err);
     if (rc == COORD_OK && worker_id != NULL) {

@@ -1,7 +1,8 @@
 /* The inside of a CommCoordinator. See coord/comm_coordinator.h for its public face.
  *
  * Vocabulary
- *   member  a worker of the membership, connected or not (member.c)
+ *   member  a worker of the membership, connected or not (member.c; what it is asked
+ *           between tasks is in recover.c)
  *   run     a task of the host on its way through its states, from send or post to its
  * last callback (run.c; the tables are in collector_run.c and learner_run.c) request one
  * task in the sense of the wire: a run makes many lane    where the callbacks of one run
@@ -44,6 +45,7 @@ typedef struct coordi_counters {
     uint64_t requests; /* to workers */
     uint64_t dropped_events;
     uint64_t workers_lost;
+    uint64_t quarantined; /* how often a worker was */
 } coordi_counters;
 
 struct CommCoordinator {
@@ -118,26 +120,48 @@ typedef enum coordi_member_state {
     COORDI_MEMBER_CONNECTING,
     COORDI_MEMBER_ASKING, /* for its resources: it comes into the pool with them */
     COORDI_MEMBER_FREE,
-    COORDI_MEMBER_WORKING,    /* for its run */
-    COORDI_MEMBER_RECOVERING, /* closes what a failed run left behind */
-    COORDI_MEMBER_LEAVING,    /* disconnects, for the coordinator closes */
+    COORDI_MEMBER_WORKING,     /* for its run */
+    COORDI_MEMBER_RECOVERING,  /* closes what a run left behind, and is asked again */
+    COORDI_MEMBER_QUARANTINED, /* connected, but not used: the timer brings a probe */
+    COORDI_MEMBER_LEAVING,     /* disconnects, for the coordinator closes */
     COORDI_MEMBER_GONE
 } coordi_member_state;
+
+/* Which request of an attempt that was given up is still under way. */
+typedef enum coordi_left_kind {
+    COORDI_LEFT_WORK,
+    COORDI_LEFT_START,
+    COORDI_LEFT_CLOSE
+} coordi_left_kind;
 
 struct coordi_member {
     CommCoordinator *c;
     coordi_config_worker worker; /* role, id, host, port */
     coordi_member_state state;
+    int64_t since_ms;             /* of the state */
     coord_connection *connection; /* NULL while AWAY or GONE */
     coord_task *task;             /* its own request (resource, close); NULL: none */
     coordi_run *run;              /* works for it, or waits for its release; NULL: none */
     char *resource;               /* what it said last that it has; JSON, owned */
     bool parted;                  /* disconnected: its slave knows */
     bool leaving;                 /* to be disconnected as soon as it is idle */
-    coordi_timer retry;
-    int64_t pause_ms; /* before the next attempt; grows */
+    coordi_timer retry; /* AWAY: connects; RECOVERING: ends the patience with `left`;
+                         * QUARANTINED: probes */
+    int64_t pause_ms;   /* before the next attempt; grows */
     int64_t away_since_ms;
     coord_error why; /* what went wrong last; status COORD_OK: nothing */
+    int64_t why_ms;  /* ... and when */
+
+    /* What an attempt that was given up has left behind. */
+    coord_task *left; /* the request that it is still at; NULL: none */
+    coordi_left_kind left_kind;
+    const char *owed; /* the close request that has to come before it is used again;
+                       * NULL: none */
+
+    int64_t quarantine_ms;  /* last pause before a probe; 0: has done a task since */
+    uint32_t probes;        /* in vain, in this quarantine */
+    coord_error probe_why;  /* of the last of them */
+    uint32_t failed_starts; /* in a row */
 };
 
 const char *coordi_member_state_str(coordi_member_state state);
@@ -151,18 +175,34 @@ void coordi_member_print_key(const coordi_member *m, char key[COORDI_KEY_SIZE]);
  * free). False: it can't be taken up, and is connected anew. */
 bool coordi_member_adopt(coordi_member *m, const coordi_ledger_worker *past,
                          coordi_run *run, const char *resource);
-/* Its run is over. Released: back to the pool with fresh resources, then the run gets
- * COORDI_EVENT_RELEASED. Recovered: the same after a request of the name `close_name`
- * (NULL: none), and the run, which has let go of it, is not told. `busy`: it still works.
- */
-void coordi_member_release(coordi_member *m);
-void coordi_member_recover(coordi_member *m, const char *close_name, bool busy);
+void coordi_member_set_state(coordi_member *m, coordi_member_state state);
+/* It is gone: its run, if it has one, hears of it, and it is tried again. */
+void coordi_member_lose(coordi_member *m, const coord_error *why);
 /* Disconnects, whatever it was asked for; not while it works for a run. It becomes GONE,
  * at once or soon. */
 void coordi_member_leave(coordi_member *m);
 /* Drops it without a word. */
 void coordi_member_drop(coordi_member *m, const coord_error *why);
 bool coordi_member_is_ready(const coordi_member *m);
+/* Also one that is of no use for now. */
+bool coordi_member_is_connected(const coordi_member *m);
+/* A run that waits for its release need not wait any longer. */
+void coordi_member_let_run_finish(coordi_member *m);
+
+/* recover.c. Connected: asked what it has, then into the pool. */
+void coordi_member_ask(coordi_member *m);
+/* Its run is over and waits: back to the pool with fresh resources, then the run gets
+ * COORDI_EVENT_RELEASED. `closed`: the close request was sent. */
+void coordi_member_release(coordi_member *m, bool closed);
+/* Alive, but of no use: out of the pool until it answers a probe. */
+void coordi_member_quarantine(coordi_member *m, const coord_error *why);
+/* The timer has fired. */
+void coordi_member_recover_on_timer(coordi_member *m);
+/* Nobody waits for what it was asked. */
+void coordi_member_forget_requests(coordi_member *m);
+/* The run lets go of its worker, which is not told: what it is still at, and the close
+ * that it must get, become the member's business. */
+void coordi_run_let_go(coordi_run *run);
 
 /* ---- runs ---- */
 
@@ -376,6 +416,7 @@ void coordi_run_send_ask(coordi_run *run);
 void coordi_run_pause(coordi_run *run);
 void coordi_run_send_close(coordi_run *run);
 void coordi_run_release(coordi_run *run);
+void coordi_run_release_open(coordi_run *run); /* the close could not be sent */
 void coordi_run_finish(coordi_run *run);
 void coordi_run_move(coordi_run *run);
 void coordi_run_queue_again(coordi_run *run);

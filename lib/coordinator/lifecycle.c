@@ -119,15 +119,16 @@ size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role)
 /* `room` is for a reason that is made up here. */
 static const char *reason_of(const coordi_member *m, char room[COORDI_DOUBT_SIZE])
 {
+    if (m->connection != NULL &&
+        coordi_connection_doubt(m->connection, room, COORDI_DOUBT_SIZE)[0] != '\0') {
+        return room;
+    }
     if (m->why.status != COORD_OK) {
         return m->why.cause[0] != '\0' ? m->why.cause : m->why.text;
     }
-    if (m->state != COORDI_MEMBER_ASKING) {
-        return "no answer yet";
-    }
-    return coordi_connection_doubt(m->connection, room, COORDI_DOUBT_SIZE)[0] != '\0'
-               ? room
-               : "connected, but has not said yet what it has";
+    return m->state == COORDI_MEMBER_ASKING
+               ? "connected, but has not said yet what it has"
+               : "no answer yet";
 }
 
 /* "2 of 3 collectors, missing 'c2': <why>": the first few that are missing. */
@@ -140,10 +141,11 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
         for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
             if (!coordi_member_is_ready(m) && named++ < 3) {
-                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s)", named > 1 ? ", " : "",
+                bool quarantined = m->state == COORDI_MEMBER_QUARANTINED;
+                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s%s)", named > 1 ? ", " : "",
                                 coord_role_str((coord_role)role), m->worker.id,
                                 m->worker.host, (unsigned)m->worker.port,
-                                reason_of(m, room));
+                                quarantined ? "quarantined: " : "", reason_of(m, room));
             }
         }
     }
@@ -326,7 +328,7 @@ void coordi_coordinator_pump(CommCoordinator *c, coord_role role)
             return;
         }
         coordi_member *m = coordi_map_get(&c->members[role], id);
-        m->state = COORDI_MEMBER_WORKING;
+        coordi_member_set_state(m, COORDI_MEMBER_WORKING);
         m->run = run;
         run->member = m;
         memcpy(run->worker_id, m->worker.id, sizeof run->worker_id);

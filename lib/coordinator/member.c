@@ -1,13 +1,12 @@
 /* Workers of the membership: connected, asked for their resources, put into the pool, and
  * brought back when they are lost, for as long as the coordinator runs.
  *
- *   AWAY -> CONNECTING -> ASKING -> FREE <-> WORKING -> ASKING ...
- *                                     WORKING -> RECOVERING -> ASKING
- * Any failure leads to AWAY, and from there the timer brings the next attempt. */
+ *   AWAY -> CONNECTING -> ASKING -> FREE -> WORKING -> RECOVERING -> FREE ...
+ * Loss leads to AWAY, and from there the timer brings the next attempt. A worker that is
+ * alive and of no use becomes QUARANTINED (recover.c). */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "codec/json.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/reason.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,15 +18,19 @@ enum {
 };
 
 static void on_retry(coordi_timer *timer);
-static void ask(coordi_member *m);
 
 const char *coordi_member_state_str(coordi_member_state state)
 {
     static const char *const NAME[] = {
-        [COORDI_MEMBER_AWAY] = "away",       [COORDI_MEMBER_CONNECTING] = "connecting",
-        [COORDI_MEMBER_ASKING] = "asking",   [COORDI_MEMBER_FREE] = "free",
-        [COORDI_MEMBER_WORKING] = "working", [COORDI_MEMBER_RECOVERING] = "recovering",
-        [COORDI_MEMBER_LEAVING] = "leaving", [COORDI_MEMBER_GONE] = "gone",
+        [COORDI_MEMBER_AWAY] = "away",
+        [COORDI_MEMBER_CONNECTING] = "connecting",
+        [COORDI_MEMBER_ASKING] = "asking",
+        [COORDI_MEMBER_FREE] = "free",
+        [COORDI_MEMBER_WORKING] = "working",
+        [COORDI_MEMBER_RECOVERING] = "recovering",
+        [COORDI_MEMBER_LEAVING] = "leaving",
+        [COORDI_MEMBER_GONE] = "gone",
+        [COORDI_MEMBER_QUARANTINED] = "quarantined",
     };
     return NAME[state];
 }
@@ -38,6 +41,17 @@ bool coordi_member_is_ready(const coordi_member *m)
                      m->state == COORDI_MEMBER_WORKING ||
                      m->state == COORDI_MEMBER_RECOVERING;
     return has_place && !m->connection->unproven;
+}
+
+bool coordi_member_is_connected(const coordi_member *m)
+{
+    return coordi_member_is_ready(m) || m->state == COORDI_MEMBER_QUARANTINED;
+}
+
+void coordi_member_set_state(coordi_member *m, coordi_member_state state)
+{
+    m->state = state;
+    m->since_ms = coordi_now(m->c->loop);
 }
 
 /* ---- life ---- */
@@ -54,19 +68,8 @@ coord_status coordi_member_add(CommCoordinator *c, const coordi_config_worker *w
     m->worker = *worker;
     m->retry.fire = on_retry;
     m->away_since_ms = coordi_now(c->loop);
+    m->since_ms = m->away_since_ms;
     return COORD_OK;
-}
-
-static void forget_task(coordi_member *m)
-{
-    if (m->task != NULL) {
-        coord_error why;
-        m->task->listener = NULL;
-        (void)coordi_fail(&why, COORD_ERR_CANCELED, "nobody waits for it any more");
-        coordi_task_fail(m->task, &why);
-        coord_task_unref(m->task);
-        m->task = NULL;
-    }
 }
 
 static void forget_connection(coordi_member *m, const coord_error *why)
@@ -110,36 +113,42 @@ static void detach(coordi_member *m, const coord_error *why)
     (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);
     coordi_timer_stop(m->c->loop, &m->retry);
     m->run = NULL;
+    m->owed = NULL; /* it may be another process when it comes back */
     m->why = *why;
+    m->why_ms = coordi_now(m->c->loop);
     if (run != NULL) {
         run->member = NULL;
         if (run->state == COORDI_STATE_RELEASING) {
             coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
         } else {
-            coordi_run_lose(run, COORDI_EVENT_LOST, why);
+            coord_error told;
+            (void)coordi_fail_because(&told, COORD_ERR_LOST, why,
+                                      "task '%.60s' at '%.60s': lost its worker", run->id,
+                                      m->worker.id);
+            coordi_run_lose(run, COORDI_EVENT_LOST, &told);
         }
     }
-    forget_task(m);
+    coordi_member_forget_requests(m);
     note_end(m, m->state == COORDI_MEMBER_GONE && m->parted);
     forget_connection(m, why);
 }
 
-/* Lost, or of no use: tries again later. */
-static void go_away(coordi_member *m, const coord_error *why)
+void coordi_member_lose(coordi_member *m, const coord_error *why)
 {
     coord_error told = *why; /* may belong to what goes now */
     int64_t now = coordi_now(m->c->loop);
-    bool was_ready = coordi_member_is_ready(m);
+    bool was_connected = coordi_member_is_connected(m);
     bool closing = m->c->phase == COORDI_PHASE_CLOSING;
 
-    if (was_ready) {
+    if (was_connected) {
         m->away_since_ms = now;
         m->pause_ms = 0;
         m->c->counters.workers_lost++;
-        COORDI_LOG(&m->c->log, COORD_LOG_WARN, "worker lost worker=%s role=%s why=\"%s\"",
-                   m->worker.id, coord_role_str(m->worker.role), told.text);
+        COORDI_LOG(&m->c->log, COORD_LOG_WARN,
+                   "worker lost worker=%s role=%s why=\"%s\" cause=\"%s\"", m->worker.id,
+                   coord_role_str(m->worker.role), told.text, told.cause);
     }
-    m->state = closing ? COORDI_MEMBER_GONE : COORDI_MEMBER_AWAY;
+    coordi_member_set_state(m, closing ? COORDI_MEMBER_GONE : COORDI_MEMBER_AWAY);
     detach(m, &told);
     if (!closing) {
         bool eager = now - m->away_since_ms < m->c->config.max_retry_ms;
@@ -155,7 +164,7 @@ static void go_away(coordi_member *m, const coord_error *why)
 void coordi_member_drop(coordi_member *m, const coord_error *why)
 {
     if (m->state != COORDI_MEMBER_GONE) {
-        m->state = COORDI_MEMBER_GONE;
+        coordi_member_set_state(m, COORDI_MEMBER_GONE);
         detach(m, why);
     }
 }
@@ -164,8 +173,11 @@ void coordi_member_drop(coordi_member *m, const coord_error *why)
 
 static void on_lost(coord_connection *connection, const coord_error *why, void *arg)
 {
+    coordi_member *m = arg;
+    coord_error told;
     (void)connection;
-    go_away(arg, why);
+    coordi_explain_loss(m, why, &told);
+    coordi_member_lose(m, &told);
 }
 
 /* Not for an adopted one: the ledger has it already. */
@@ -193,7 +205,7 @@ static void on_proven(coord_connection *connection, void *arg)
             coord_resource_manager_take(m->c->resources, m->worker.role, m->worker.id,
                                         coord_text_of(m->resource), &err);
         if (rc != COORD_OK) {
-            go_away(m, &err);
+            coordi_member_lose(m, &err);
             return;
         }
         COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker kept worker=%s role=%s",
@@ -209,11 +221,13 @@ static void on_connected(coord_connection *connection, const coord_error *failur
     (void)connection;
     (void)data;
     if (failure != NULL) {
-        go_away(m, failure);
+        coord_error told;
+        coordi_explain_connect(failure, &told);
+        coordi_member_lose(m, &told);
         return;
     }
     note_connected(m);
-    ask(m);
+    coordi_member_ask(m);
 }
 
 void coordi_member_print_key(const coordi_member *m, char key[COORDI_KEY_SIZE])
@@ -244,14 +258,15 @@ static coord_status make_connection(coordi_member *m, coord_error *err)
 void coordi_member_connect(coordi_member *m)
 {
     coord_error err;
-    m->state = COORDI_MEMBER_CONNECTING;
+    coordi_member_set_state(m, COORDI_MEMBER_CONNECTING);
     coord_status rc = make_connection(m, &err);
     if (rc == COORD_OK) {
         rc = coordi_connection_connect(m->connection, (coord_text){NULL, 0}, on_connected,
                                        m, &err);
     }
     if (rc != COORD_OK) {
-        go_away(m, &err);
+        coordi_explain_connect(&err, &err);
+        coordi_member_lose(m, &err);
     }
 }
 
@@ -275,9 +290,9 @@ bool coordi_member_adopt(coordi_member *m, const coordi_ledger_worker *past,
     coordi_free(m->resource);
     m->resource = copy;
     if (run == NULL) {
-        ask(m);
+        coordi_member_ask(m);
     } else {
-        m->state = COORDI_MEMBER_WORKING;
+        coordi_member_set_state(m, COORDI_MEMBER_WORKING);
         m->run = run;
         run->member = m;
     }
@@ -286,66 +301,17 @@ bool coordi_member_adopt(coordi_member *m, const coordi_ledger_worker *past,
 
 static void on_retry(coordi_timer *timer)
 {
-    coordi_member_connect(COORDI_ITEM(timer, coordi_member, retry));
-}
-
-/* ---- requests of its own ---- */
-
-static void send(coordi_member *m, const char *name, int64_t timeout_ms,
-                 coordi_task_listener_fn *listener)
-{
-    coordi_buf body = {0};
-    coord_error err;
-    coordi_buf_addf(&body, "{\"name\": \"%s\"}", name);
-    coord_status rc = body.failed ? coordi_fail_nomem(&err, "request") : COORD_OK;
-    if (rc == COORD_OK) {
-        rc = coordi_task_create(m->connection, (coord_text){body.ptr, body.len}, &m->task,
-                                &err);
-    }
-    coordi_buf_done(&body);
-    if (rc == COORD_OK) {
-        m->task->listener = listener;
-        m->task->listener_arg = m;
-        rc = coordi_task_start(m->task, timeout_ms, &err);
-    }
-    if (rc != COORD_OK) {
-        go_away(m, &err);
+    coordi_member *m = COORDI_ITEM(timer, coordi_member, retry);
+    if (m->state == COORDI_MEMBER_AWAY) {
+        coordi_member_connect(m);
+    } else {
+        coordi_member_recover_on_timer(m);
     }
 }
 
-/* The request has ended: lets go of it, and tells whether the worker is of use. */
-static bool settled(coordi_member *m, coord_task *task)
-{
-    coord_error why = task->error;
-    m->task = NULL;
-    if (coord_task_get_status(task) == COORD_TASK_COMPLETED ||
-        why.status == COORD_ERR_TASK) {
-        return true;
-    }
-    coord_task_unref(task);
-    if (why.status != COORD_ERR_LOST) { /* else its connection tells us */
-        go_away(m, &why);
-    }
-    return false;
-}
+/* ---- leaving ---- */
 
-static coord_status keep_resource(coordi_member *m, const coord_task *task,
-                                  coord_error *err)
-{
-    coord_text result = coord_task_result(task);
-    bool completed = coord_task_get_status(task) == COORD_TASK_COMPLETED;
-    char *copy = completed ? coordi_memdup(result.ptr, result.len) : coordi_strdup("{}");
-    if (copy == NULL) {
-        return coordi_fail_nomem(err, "worker");
-    }
-    coordi_free(m->resource);
-    m->resource = copy;
-    return coord_resource_manager_update(m->c->resources, m->worker.role, m->worker.id,
-                                         coord_text_of(copy), err);
-}
-
-/* A run that waits for its release need not wait any longer. */
-static void let_run_finish(coordi_member *m)
+void coordi_member_let_run_finish(coordi_member *m)
 {
     coordi_run *run = m->run;
     m->run = NULL;
@@ -354,78 +320,6 @@ static void let_run_finish(coordi_member *m)
         coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
     }
 }
-
-static void on_resource(coord_task *task, void *arg)
-{
-    coordi_member *m = arg;
-    coord_error err;
-    if (!coordi_task_is_settled(task) || !settled(m, task)) {
-        return;
-    }
-    coord_status rc = keep_resource(m, task, &err);
-    coord_task_unref(task);
-    if (rc != COORD_OK) {
-        go_away(m, &err);
-        return;
-    }
-    COORDI_LOG(&m->c->log, COORD_LOG_INFO,
-               "worker ready worker=%s role=%s resource=%.200s", m->worker.id,
-               coord_role_str(m->worker.role), m->resource);
-    m->state = COORDI_MEMBER_FREE;
-    m->pause_ms = 0;
-    m->why.status = COORD_OK;
-    let_run_finish(m);
-    if (m->leaving && m->state == COORDI_MEMBER_FREE) {
-        coordi_member_leave(m);
-        return;
-    }
-    coordi_coordinator_check(m->c);
-    coordi_coordinator_pump(m->c, m->worker.role);
-}
-
-static void ask(coordi_member *m)
-{
-    if (m->leaving) {
-        coordi_member_leave(m);
-        return;
-    }
-    m->state = COORDI_MEMBER_ASKING;
-    send(m, "resource", m->c->config.request_timeout_ms, on_resource);
-}
-
-void coordi_member_release(coordi_member *m)
-{
-    m->state = COORDI_MEMBER_RECOVERING; /* still its run's, until the pool has it */
-    send(m, "resource", m->c->config.request_timeout_ms, on_resource);
-}
-
-static void on_recovered(coord_task *task, void *arg)
-{
-    coordi_member *m = arg;
-    if (!coordi_task_is_settled(task) || !settled(m, task)) {
-        return;
-    }
-    coord_task_unref(task);
-    if (m->leaving) {
-        coordi_member_leave(m);
-    } else {
-        send(m, "resource", m->c->config.request_timeout_ms, on_resource);
-    }
-}
-
-void coordi_member_recover(coordi_member *m, const char *close_name, bool busy)
-{
-    m->state = COORDI_MEMBER_RECOVERING;
-    if (m->leaving && (busy || close_name == NULL)) {
-        coordi_member_leave(m);
-    } else if (close_name != NULL) {
-        send(m, close_name, m->c->config.start_timeout_ms, on_recovered);
-    } else {
-        send(m, "resource", m->c->config.request_timeout_ms, on_resource);
-    }
-}
-
-/* ---- leaving ---- */
 
 static void on_disconnected(coord_connection *connection, const coord_error *failure,
                             coord_text data, void *arg)
@@ -445,13 +339,14 @@ void coordi_member_leave(coordi_member *m)
 {
     coord_error why;
     m->leaving = true;
-    forget_task(m);
+    coordi_member_forget_requests(m);
+    coordi_timer_stop(m->c->loop, &m->retry);
     (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);
-    let_run_finish(m);
+    coordi_member_let_run_finish(m);
     if (m->connection != NULL &&
         coordi_connection_disconnect(m->connection, (coord_text){NULL, 0},
                                      on_disconnected, m, &why) == COORD_OK) {
-        m->state = COORDI_MEMBER_LEAVING;
+        coordi_member_set_state(m, COORDI_MEMBER_LEAVING);
         return;
     }
     (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");

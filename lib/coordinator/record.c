@@ -26,13 +26,28 @@ static void undo_depart(coordi_run *run)
 
 /* ---- a task is accepted ---- */
 
-static void answer_post(coordi_run *run, const coord_error *failure)
+/* False: whoever posted it has been told that it took too long. */
+static bool answer_post(coordi_run *run, const coord_error *failure)
 {
-    if (run->post != NULL) {
-        coordi_op_finish(run->post, failure == NULL ? COORD_OK : failure->status,
-                         failure);
-        run->post = NULL;
+    coordi_op *post = run->post;
+    bool wanted = post == NULL || failure != NULL || coordi_op_claim(post);
+    run->post = NULL;
+    if (post != NULL) {
+        coordi_op_finish(post, failure == NULL ? COORD_OK : failure->status, failure);
     }
+    return wanted;
+}
+
+/* No callback is to speak of it. */
+static void take_back(coordi_run *run)
+{
+    coord_error why;
+    (void)coordi_fail(&why, COORD_ERR_TIMEOUT,
+                      "task '%.100s': whoever posted it has given up", run->id);
+    if (run->c->ledger != NULL) {
+        (void)coordi_ledger_end(run->c->ledger, run->number, &why, NULL, NULL, NULL);
+    }
+    coordi_run_stop(run, COORDI_EVENT_BROKEN, &why);
 }
 
 static void on_accepted(const coord_error *failure, void *arg)
@@ -44,13 +59,12 @@ static void on_accepted(const coord_error *failure, void *arg)
         (void)coordi_fail_because(&why, failure->status, failure,
                                   "task '%.100s': the ledger could not be told of it",
                                   run->id);
-        answer_post(run, &why);
+        (void)answer_post(run, &why);
         coordi_run_stop(run, COORDI_EVENT_BROKEN, &why);
-    } else {
-        answer_post(run, NULL);
-        if (last) {
-            coordi_run_dispatch(run, COORDI_EVENT_RECORDED);
-        }
+    } else if (!answer_post(run, NULL)) {
+        take_back(run);
+    } else if (last) {
+        coordi_run_dispatch(run, COORDI_EVENT_RECORDED);
     }
     coordi_run_unref(run);
 }
@@ -61,8 +75,11 @@ void coordi_run_record_acceptance(coordi_run *run)
     coord_error err;
     c->counters.accepted++;
     if (c->ledger == NULL) {
-        answer_post(run, NULL);
-        coordi_run_dispatch(run, COORDI_EVENT_RECORDED);
+        if (answer_post(run, NULL)) {
+            coordi_run_dispatch(run, COORDI_EVENT_RECORDED);
+        } else {
+            take_back(run);
+        }
         return;
     }
     if (coordi_ledger_accept(c->ledger, run->number, run->id, run->kind->role,
@@ -72,7 +89,7 @@ void coordi_run_record_acceptance(coordi_run *run)
         return;
     }
     if (run->post != NULL && run->post->event == NULL) { /* nobody may wait there */
-        answer_post(run, NULL);
+        (void)answer_post(run, NULL);
     }
 }
 

@@ -51,7 +51,7 @@
     ON_TROUBLE(JUDGING),                                    \
                                                             \
     ON(CLOSING,   CLOSED,   RELEASING, coordi_run_release), \
-    ON(CLOSING,   BROKEN,   RELEASING, coordi_run_release), /* not even sent */ \
+    ON(CLOSING,   BROKEN,   RELEASING, coordi_run_release_open), \
     ON_TROUBLE(CLOSING),                                    \
                                                             \
     ON(RELEASING, RELEASED, FINISHING, coordi_run_finish),  \

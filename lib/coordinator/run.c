@@ -6,8 +6,9 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/line.h"
 #include "codec/json.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/reason.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -200,6 +201,7 @@ void coordi_run_stop(coordi_run *run, coordi_event_kind event, const coord_error
 {
     if (run->kind->rules[run->state][event].next != COORDI_STATE_NONE) {
         run->why = *why;
+        coordi_reason_mark(&run->why);
     }
     coordi_run_dispatch(run, event);
 }
@@ -220,24 +222,11 @@ static void on_timer(coordi_timer *timer)
                       "task '%.100s': no %s was free within queue_timeout_s (%g)",
                       run->id, coord_role_str(run->kind->role),
                       (double)run->c->config.queue_timeout_ms / 1000.0);
+    why.reason = coordi_reason_word(COORDI_REASON_QUEUE_TIMEOUT);
     coordi_run_stop(run, COORDI_EVENT_STOP, &why);
 }
 
 /* ---- requests ---- */
-
-/* True: the worker may still be at it. */
-static bool forget_request(coordi_run *run)
-{
-    coord_task *request = run->request;
-    if (request == NULL || coordi_task_is_settled(request)) {
-        return request != NULL && request->error.status == COORD_ERR_TIMEOUT;
-    }
-    coord_error why;
-    request->listener = NULL;
-    (void)coordi_fail(&why, COORD_ERR_CANCELED, "nobody waits for it any more");
-    coordi_task_fail(request, &why);
-    return true;
-}
 
 /* A request that could not be sent is as broken as one that failed for good. */
 static void broken(coordi_run *run, const coord_error *why)
@@ -309,48 +298,85 @@ void coordi_run_request(coordi_run *run, char *body, size_t len, int64_t timeout
     }
 }
 
-/* The request failed. A worker that says so is asked again, for some time. */
-void coordi_run_request_failed(coordi_run *run, const coord_error *why)
+static coordi_ask ask_of(const coordi_run *run)
 {
-    bool may_pass = why->status == COORD_ERR_TASK || why->status == COORD_ERR_REFUSED ||
-                    why->status == COORD_ERR_BUSY || why->status == COORD_ERR_PROTOCOL;
+    bool learner = run->kind->role == COORD_LEARNER;
+    const coord_task *request = run->request; /* NULL: it was sent before a restart */
+    coordi_ask ask = {run->kind->ask_name, request == NULL || request->accepted,
+                      request == NULL ? 0 : request->timeout_ms, "start_timeout_s"};
     if (run->state == COORDI_STATE_STARTING) {
-        coord_error refused = *why;
-        if (why->status == COORD_ERR_TASK) {
-            refused.status = COORD_ERR_REFUSED;
-        }
-        bool lost = why->status == COORD_ERR_LOST;
-        (void)coordi_fail_because(&refused, refused.status, &refused,
-                                  "task '%.60s': '%.60s' did not start it", run->id,
-                                  run->worker_id);
-        if (lost) {
-            coordi_run_lose(run, COORDI_EVENT_LOST, &refused);
-        } else if (run->request != NULL && run->request->maybe_sent) {
-            coordi_run_stop(run, COORDI_EVENT_MOVED,
-                            &refused); /* it may have got further */
-        } else {
-            broken(run, &refused); /* its word is final */
-        }
+        ask.name = run->kind->start_name;
+    } else if (run->state == COORDI_STATE_CLOSING) {
+        ask.name = run->kind->close_name;
+    } else {
+        ask.name = run->state == COORDI_STATE_LEARNING ? "learner_learn_task" : ask.name;
+        ask.limit_key = learner ? "learner_task_timeout_s" : "collector_task_timeout_s";
+    }
+    return ask;
+}
+
+/* A worker's no to a start is final; one that said nothing, or was too busy to hear of
+ * it, leaves the task to another. */
+static void start_failed(coordi_run *run, const coord_error *why)
+{
+    coord_error told = *why;
+    bool silent = why->status == COORD_ERR_TIMEOUT || why->status == COORD_ERR_BUSY;
+    if (why->status == COORD_ERR_TASK) {
+        told.status = COORD_ERR_REFUSED;
+    }
+    (void)coordi_fail_because(&told, told.status, &told,
+                              "task '%.60s': '%.60s' did not start it", run->id,
+                              run->worker_id);
+    if (told.status == COORD_ERR_REFUSED) {
+        told.reason = coordi_reason_word(COORDI_REASON_REFUSED_START);
+    }
+    bool maybe_sent = run->request == NULL || run->request->maybe_sent;
+    if (maybe_sent && why->status != COORD_ERR_LOST) {
+        coordi_run_stop(run, COORDI_EVENT_MOVED, &told); /* it may have got further */
+    } else if (silent) {
+        coordi_run_lose(run, COORDI_EVENT_BROKEN, &told);
+    } else if (why->status == COORD_ERR_LOST) {
+        coordi_run_lose(run, COORDI_EVENT_LOST, &told);
+    } else {
+        broken(run, &told);
+    }
+}
+
+/* The request failed. A worker that says so is asked again, for some time. */
+void coordi_run_request_failed(coordi_run *run, const coord_error *error)
+{
+    coord_error why;
+    coord_error told;
+    coordi_ask ask = ask_of(run);
+    coordi_explain(run->member, &ask, error, &why);
+    bool may_pass = why.status == COORD_ERR_TASK || why.status == COORD_ERR_REFUSED ||
+                    why.status == COORD_ERR_BUSY || why.status == COORD_ERR_PROTOCOL;
+    if (run->state == COORDI_STATE_STARTING) {
+        start_failed(run, &why);
         return;
     }
-    if (run->state == COORDI_STATE_CLOSING && why->status != COORD_ERR_LOST) {
+    if (run->state == COORDI_STATE_CLOSING && why.status != COORD_ERR_LOST) {
         coordi_run_dispatch(run, COORDI_EVENT_CLOSED); /* finished all the same */
         return;
     }
     run->failures++;
-    coord_error told;
-    (void)coordi_fail_because(&told, why->status, why,
-                              "task '%.60s' at '%.60s': %s (%u in "
-                              "a row)",
-                              run->id, run->worker_id, coord_status_str(why->status),
-                              run->failures);
-    if (may_pass && run->failures <= (uint64_t)run->c->config.request_retries) {
+    bool again = may_pass && run->failures <= (uint64_t)run->c->config.request_retries;
+    bool lost = why.status == COORD_ERR_LOST;
+    if (may_pass) {
+        (void)coordi_fail_because(&told, why.status, &why,
+                                  "task '%.60s' at '%.60s': %s failed, %u in a row",
+                                  run->id, run->worker_id, ask.name, run->failures);
+    } else {
+        (void)coordi_fail_because(&told, why.status, &why, "task '%.60s' at '%.60s': %s",
+                                  run->id, run->worker_id,
+                                  lost ? "lost its worker" : "its worker is of no use");
+    }
+    if (again) {
         COORDI_LOG(&run->c->log, COORD_LOG_WARN,
                    "request failed task=%s worker=%s attempt=%u failures=%u why=\"%s\"",
-                   run->id, run->worker_id, run->attempt, run->failures, why->text);
+                   run->id, run->worker_id, run->attempt, run->failures, why.text);
         coordi_run_dispatch(run, COORDI_EVENT_RETRY);
     } else {
-        bool lost = why->status == COORD_ERR_LOST;
         coordi_run_lose(run, lost ? COORDI_EVENT_LOST : COORDI_EVENT_BROKEN, &told);
     }
 }
@@ -516,7 +542,12 @@ void coordi_run_send_close(coordi_run *run)
 
 void coordi_run_release(coordi_run *run)
 {
-    coordi_member_release(run->member);
+    coordi_member_release(run->member, true);
+}
+
+void coordi_run_release_open(coordi_run *run)
+{
+    coordi_member_release(run->member, false);
 }
 
 void coordi_run_finish(coordi_run *run)
@@ -531,24 +562,15 @@ void coordi_run_finish(coordi_run *run)
     coordi_run_call_end(run);
 }
 
-static void let_go_of_member(coordi_run *run, bool busy)
-{
-    coordi_member *m = run->member;
-    bool open = run->accepted && !run->close_sent;
-    if (m != NULL) {
-        run->member = NULL;
-        m->run = NULL;
-        coordi_member_recover(m, open ? run->kind->close_name : NULL, busy);
-    }
-}
-
 /* Adds "attempt 1 at 'c0': <why>" to what is known of the attempts before. */
 static void remember_attempt(coordi_run *run)
 {
     size_t used = strlen(run->past);
+    const char *why = run->why.cause[0] == '\0' ? run->why.text : run->why.cause;
     (void)snprintf(run->past + used, sizeof run->past - used,
-                   "%sattempt %u at '%.60s': %s", used == 0 ? "" : "; ", run->attempt,
-                   run->worker_id, run->why.text);
+                   "%sattempt %u at '%.60s': %.100s", used == 0 ? "" : "; ", run->attempt,
+                   run->worker_id, why);
+    coordi_line_clean(run->past);
 }
 
 static void begin_anew(coordi_run *run)
@@ -574,7 +596,7 @@ void coordi_run_move(coordi_run *run)
                "task moved task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"", run->id,
                run->worker_id, run->attempt, run->why.text, run->why.cause);
     coordi_timer_stop(c->loop, &run->timer);
-    let_go_of_member(run, forget_request(run));
+    coordi_run_let_go(run);
     remember_attempt(run);
     run->moved_why = run->why;
     begin_anew(run);
@@ -616,16 +638,17 @@ void coordi_run_fail(coordi_run *run)
     c->counters.failed++;
     run->failed = true;
     coordi_timer_stop(c->loop, &run->timer);
+    coordi_run_let_go(run);
     if (run->past[0] != '\0') {
         size_t used = strlen(run->why.cause);
         (void)snprintf(run->why.cause + used, sizeof run->why.cause - used, "%s%s",
                        used == 0 ? "" : "; before: ", run->past);
+        coordi_line_clean(run->why.cause);
     }
     coordi_run_leave_queue(run);
     COORDI_LOG(&c->log, COORD_LOG_WARN,
                "task failed task=%s worker=%s attempt=%u why=\"%s\" cause=\"%s\"",
                run->id, run->worker_id, run->attempt, run->why.text, run->why.cause);
-    let_go_of_member(run, forget_request(run));
     if (run->send == NULL) {
         coordi_run_call_end(run);
         return;
@@ -654,7 +677,7 @@ void coordi_run_shelve(coordi_run *run)
 {
     coordi_timer_stop(run->c->loop, &run->timer);
     coordi_run_leave_queue(run);
-    let_go_of_member(run, forget_request(run));
+    coordi_run_let_go(run);
     if (run->send != NULL) {
         coord_error why;
         (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator was closed");

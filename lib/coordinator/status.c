@@ -23,6 +23,7 @@ static void add_worker(coordi_buf *buf, const coordi_member *m, bool first)
     add_string(buf, "state", coordi_member_state_str(m->state));
     add_string(buf, "task", m->run == NULL ? NULL : m->run->id);
     add_string(buf, "error", m->why.status == COORD_OK ? NULL : m->why.text);
+    add_string(buf, "reason", m->why.status == COORD_OK ? NULL : m->why.reason);
     coordi_buf_adds(buf, "}");
 }
 
@@ -50,8 +51,8 @@ static void add_pools(coordi_buf *buf, const CommCoordinator *c)
         for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
             free_workers += m->state == COORDI_MEMBER_FREE;
-            assigned += m->state == COORDI_MEMBER_WORKING && coordi_member_is_ready(m);
-            connected += coordi_member_is_ready(m);
+            assigned += coordi_member_is_ready(m) && m->state != COORDI_MEMBER_FREE;
+            connected += coordi_member_is_connected(m);
         }
         coordi_buf_addf(
             buf,
@@ -71,10 +72,11 @@ static void add_counters(coordi_buf *buf, const CommCoordinator *c)
         ", \"counters\": {\"accepted\": %llu, \"finished\": %llu, \"failed\": "
         "%llu, \"moved\": %llu, \"queued\": %zu, \"requests\": %llu, \"workers_lost\": "
         "%llu, "
-        "\"late_results\": %llu, \"dropped_events\": %llu}",
+        "\"quarantined\": %llu, \"late_results\": %llu, \"dropped_events\": %llu}",
         (unsigned long long)n->accepted, (unsigned long long)n->finished,
         (unsigned long long)n->failed, (unsigned long long)n->moved, c->queued,
         (unsigned long long)n->requests, (unsigned long long)n->workers_lost,
+        (unsigned long long)n->quarantined,
         (unsigned long long)(c->master == NULL ? 0 : c->master->late_results),
         (unsigned long long)n->dropped_events);
 }

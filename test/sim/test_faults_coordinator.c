@@ -648,6 +648,42 @@ static void f_r3_two_threads_never_get_the_same_worker(void **state)
     }
 }
 
+/* Python's own fault, seen from here: it heartbeats, takes one more task, never runs it,
+ * and is busy from then on. Only a new process helps. */
+static void f_s2_a_worker_whose_task_thread_died_gets_no_tasks(void **state)
+{
+    static cluster k;
+    static raw_worker raw;
+    char id[16];
+    (void)state;
+    cluster_init(&k, 1, 2, 0);
+    cluster_set_foreign(&k, "c0");
+    raw_begin(&raw, &k, "c0");
+    cluster_start(&k, "\"start_timeout_s\": 5, \"resource_manager\": \"least_loaded\",");
+    for (int i = 0; i < RAW_NAMES; i++) {
+        raw.hangs[i] = true;
+    }
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(id, sizeof id, "t%d", i);
+        cluster_post(&k, COORD_COLLECTOR, id);
+        expect_finish(&k, id, 20000);
+    }
+    assert_int_equal(raw.counts[RAW_START], 1);
+    assert_true(coord_slave_is_connected(raw.slave));
+    cluster_run(&k, 100000);
+    assert_string_equal(cluster_worker_state(&k, "c0"), "quarantined");
+    cluster_check(&k);
+    coord_slave_destroy(raw.slave);
+    cluster_run(&k, 1000);
+    for (int i = 0; i < RAW_NAMES; i++) {
+        raw.hangs[i] = false;
+    }
+    cluster_crash(&k, "c0");
+    cluster_revive(&k, "c0");
+    assert_true(cluster_await_worker(&k, "c0", "free", 60000));
+    cluster_done(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -669,6 +705,7 @@ int main(void)
         cmocka_unit_test(f_c18_a_callback_that_fails_costs_its_task_and_nothing_else),
         cmocka_unit_test(f_c19_a_task_is_known_in_its_first_callback),
         cmocka_unit_test(f_r3_two_threads_never_get_the_same_worker),
+        cmocka_unit_test(f_s2_a_worker_whose_task_thread_died_gets_no_tasks),
     };
     return cmocka_run_group_tests_name("faults of the coordinator", tests, NULL, NULL);
 }

@@ -26,6 +26,10 @@ typedef struct cluster_worker {
     int fail_learns;
     int fail_closes;
     bool no_resource;
+    bool stuck;      /* whatever it begins does not end; cluster_done() lets it go */
+    bool obeys;      /* ... unless it is told that nobody waits for it any more */
+    char log[64];    /* what it was asked that made sense, a letter each: r(esource),
+                      * s(tart), d(ata) or g(et_data), l(earn), c(lose) */
     bool foreign;    /* is no libcoord, as far as others see; for cluster_revive(), too */
     int64_t work_ms; /* each start, data, get_data, learn and close takes so long */
     int64_t resource_ms; /* each resource request */
@@ -35,7 +39,7 @@ typedef struct cluster_worker {
 typedef struct cluster_event {
     char name[24];
     char task[32];
-    char detail[200];
+    char detail[640];
     int64_t at_ms;
     int life; /* of the coordinator: 0 before its first crash */
     uint32_t attempt;

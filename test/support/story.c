@@ -99,7 +99,9 @@ static const char *make_config(story *s)
     int64_t close_s = pick(5, 60);
     s->is_inline = executor == 3;
     s->k.callback_ms = s->is_inline ? 0 : (int64_t)draw(3) * 40;
-    s->send_limit_ms = queue_s == 0 ? -1 : (queue_s + start_s) * 1000 + GRACE_MS;
+    int64_t reassigns = (int64_t)draw(4);
+    int64_t once_ms = (queue_s + start_s) * 1000;
+    s->send_limit_ms = queue_s == 0 ? -1 : once_ms * (reassigns + 1) + GRACE_MS;
     s->close_limit_ms = close_s * 1000;
     (void)snprintf(
         text, sizeof text,
@@ -112,7 +114,7 @@ static const char *make_config(story *s)
         EXECUTORS[executor], one_in(2) ? "random" : "least_loaded", (int)queue_s,
         (int)pick(3, 10000), (int)pick(20, 120), (int)draw(6), one_in(2) ? 0.2 : 1.0,
         (int)pick(2, 10), (int)pick(7, 17), (int)start_s, (int)pick(0, 20),
-        (int)pick(0, 20), (int)close_s, (int)draw(4), (int)pick(32768, 16777216));
+        (int)pick(0, 20), (int)close_s, (int)reassigns, (int)pick(32768, 16777216));
     return text;
 }
 
