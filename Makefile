@@ -6,6 +6,7 @@
 ## make check        every test                   [TEST=name] [WERROR=1]
 ## make check-asan   the same under AddressSanitizer and UBSan
 ## make check-tsan   the same under ThreadSanitizer
+## make museum       old mistakes, put back, have to turn tests red  [SHOW=name]
 ## make sim          random stories of a simulated cluster  [SEEDS=2000] [SEED=n TRACE=1]
 ## make bench        measurements as tables       [ARGS=...]
 ## make soak         processes that are killed     [MINUTES=1] [SEED=n]
@@ -287,6 +288,10 @@ sim: deps
 	$(SUBMAKE) run-sim
 run-sim: $(BUILD)/test/sim/test_stories
 	@JOBS=$(JOBS) $(if $(filter thread,$(SAN)),setarch -R) $<
+
+.PHONY: museum
+museum: deps
+	@CC='$(CC)' BUILD='$(BUILD)' test/museum/show -j $(JOBS) $(SHOW)
 
 FUZZ_S ?= 60
 .PHONY: fuzz run-fuzz $(FUZZ_BINS:%=run-%)
