@@ -1,9 +1,12 @@
 /* Workers that are alive and do nothing: found, kept out of the pool, probed, used again.
+ *
+ * SEED=n runs that seed of the random stories alone, SEEDS=n the first n, instead of 60.
  */
 #include "base/alloc.h"
 #include "coordinator/coordinator.h"
 #include "support/cluster.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -495,6 +498,7 @@ static void any_allocation_may_fail_around_a_quarantine(void **state)
     }
 }
 
+static uint64_t seed_under_way;
 static uint64_t chance;
 
 static uint64_t draw(uint64_t count)
@@ -505,7 +509,7 @@ static uint64_t draw(uint64_t count)
     return (chance >> 11) % count;
 }
 
-/* Workers get stuck and come loose, tasks come and are canceled: the pools add up at
+/* Workers get stuck, come loose and die, tasks come and are canceled: the pools add up at
  * every look, each task has one end, and all workers are free at last. */
 static void tell(uint64_t seed)
 {
@@ -530,6 +534,13 @@ static void tell(uint64_t seed)
         w->stuck = draw(3) == 0;
         if (draw(3) == 0) {
             w->fail_starts = (int)draw(5);
+        }
+        if (draw(12) == 0) {
+            w->stuck = false;
+            cluster_crash(&k, w->id);
+            cluster_run(&k, (int64_t)draw(20000));
+            cluster_check(&k);
+            cluster_revive(&k, w->id);
         }
         if (posted < 20 && draw(2) == 0) {
             (void)snprintf(id, sizeof id, "t%d", posted++);
@@ -563,11 +574,25 @@ static void tell(uint64_t seed)
 static void the_pools_add_up_whatever_workers_do(void **state)
 {
     const char *only = getenv("SEED");
+    const char *count = getenv("SEEDS");
     uint64_t first = only == NULL ? 1 : strtoull(only, NULL, 10);
+    uint64_t last = only != NULL ? first : count != NULL ? strtoull(count, NULL, 10) : 60;
     (void)state;
-    for (uint64_t seed = first; seed <= (only == NULL ? 60 : first); seed++) {
+    for (uint64_t seed = first; seed <= last; seed++) {
+        seed_under_way = seed;
         tell(seed);
     }
+    seed_under_way = 0;
+}
+
+static int name_the_seed(void **state)
+{
+    (void)state;
+    if (seed_under_way != 0) {
+        print_error("again: SEED=%llu TRACE=1 %s\n", (unsigned long long)seed_under_way,
+                    program_invocation_name);
+    }
+    return 0;
 }
 
 int main(void)
@@ -589,7 +614,7 @@ int main(void)
         cmocka_unit_test(close_says_goodbye_to_quarantined_workers),
         cmocka_unit_test(a_coordinator_can_be_destroyed_around_a_quarantined_worker),
         cmocka_unit_test(any_allocation_may_fail_around_a_quarantine),
-        cmocka_unit_test(the_pools_add_up_whatever_workers_do),
+        cmocka_unit_test_teardown(the_pools_add_up_whatever_workers_do, name_the_seed),
     };
     return cmocka_run_group_tests_name("quarantine", tests, NULL, NULL);
 }
