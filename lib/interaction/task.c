@@ -310,7 +310,7 @@ coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error
 coord_status coordi_task_adopt(coord_connection *c, const char *id, coord_task **ret,
                                coord_error *err)
 {
-    coord_task *task;
+    coord_task *task = NULL;
     coord_status rc = coordi_task_create(c, coord_text_of("{}"), &task, err);
     if (rc != COORD_OK) {
         return rc;
