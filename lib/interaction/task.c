@@ -30,7 +30,8 @@ coord_status coordi_task_create(coord_connection *connection, coord_text data,
     if (task == NULL || copy == NULL) {
         coordi_free(task);
         coordi_free(copy);
-        return coordi_fail_nomem(err, "task");
+        (void)coordi_fail_nomem(err, "task");
+        return COORD_ERR_NOMEM;
     }
     atomic_init(&task->refs, 1);
     atomic_init(&task->status, COORD_TASK_IDLE);
