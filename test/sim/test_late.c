@@ -105,6 +105,33 @@ static void a_start_whose_caller_has_gone_meanwhile_is_released(void **state)
     cluster_done(&k);
 }
 
+/* The coordinator stands still while the worker starts: what the worker says then is
+ * heard when the caller has been told that it took too long. */
+static void a_task_whose_sender_has_gone_meanwhile_is_taken_back(void **state)
+{
+    static cluster k;
+    coord_error err = {0};
+    coord_sim_thread *nap;
+    (void)state;
+    cluster_init(&k, 6, 1, 0);
+    cluster_find(&k, "c0")->work_ms = 2000;
+    cluster_start(&k, "\"queue_timeout_s\": 1, \"start_timeout_s\": 4, "
+                      "\"max_reassign\": 0,");
+    assert_int_equal(coord_sim_thread_start(k.sim, fall_asleep_soon, &k, &nap, NULL),
+                     COORD_OK);
+    assert_int_equal(send_task(&k, "t", &err), COORD_ERR_TIMEOUT);
+    assert_int_equal(coord_sim_thread_join(nap, LONG_MS, NULL), COORD_OK);
+    coord_sim_pause(k.sim, k.loop, false);
+    cluster_run(&k, 30000);
+    assert_int_equal(cluster_find(&k, "c0")->starts, 1);
+    assert_int_equal(k.event_count, 0);
+    assert_true(cluster_await_worker(&k, "c0", "free", LONG_MS));
+    cluster_check(&k);
+    assert_int_equal(send_task(&k, "t", &err), COORD_OK);
+    assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+    cluster_done(&k);
+}
+
 /* The first worker is dead, the second takes its time: together they take longer than
  * one attempt may. */
 static void a_start_that_moves_is_waited_for(void **state)
@@ -296,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_send_that_came_too_late_is_not_done),
         cmocka_unit_test(a_start_that_came_too_late_is_not_done),
         cmocka_unit_test(a_start_whose_caller_has_gone_meanwhile_is_released),
+        cmocka_unit_test(a_task_whose_sender_has_gone_meanwhile_is_taken_back),
         cmocka_unit_test(a_start_that_moves_is_waited_for),
         cmocka_unit_test(a_late_callback_tells_of_its_own_attempt),
         cmocka_unit_test(
