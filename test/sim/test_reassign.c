@@ -230,6 +230,24 @@ static void a_task_can_be_canceled_between_two_attempts(void **state)
     cluster_done(&k);
 }
 
+/* ... and by close, which does not wait for a worker that nobody gets any more. */
+static void close_ends_a_task_between_two_attempts(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 36, 2, 0);
+    cluster_start(&k, QUICK);
+    k.callback_ms = 2000;
+    cluster_post(&k, COORD_COLLECTOR, "t");
+    cluster_crash(&k, worker_of_t(&k, "asking"));
+    assert_true(cluster_await_task(&k, "t", "restarting", LONG_MS));
+    int64_t began = coord_sim_now_ms(k.sim);
+    assert_int_equal(cluster_close(&k, NULL), COORD_OK);
+    assert_in_range(coord_sim_now_ms(k.sim) - began, 0, 10000);
+    assert_int_equal(cluster_count(&k, "fail", "t"), 1);
+    cluster_done(&k);
+}
+
 /* ---- another text for the new attempt ---- */
 
 /* "t" runs, loses its worker, and task_restart puts this out. */
@@ -341,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_goes_on_failing_loses_its_task),
         cmocka_unit_test(a_worker_lost_before_it_accepts_leaves_no_trace),
         cmocka_unit_test(a_task_can_be_canceled_between_two_attempts),
+        cmocka_unit_test(close_ends_a_task_between_two_attempts),
         cmocka_unit_test(a_restart_may_replace_the_text_of_the_task),
         cmocka_unit_test(the_new_text_stays_for_the_attempts_after_it),
         cmocka_unit_test(a_text_of_another_task_fails_the_task_and_says_so),
