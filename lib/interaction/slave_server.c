@@ -174,11 +174,19 @@ static coord_status accept_task(coord_slave *s, const coordi_message *message,
     return rc == COORD_OK ? rc : coordi_fail_nomem(err, "task");
 }
 
+/* The answer is there before anything is done: a master that is told of a failure gets no
+ * result. */
 static void accept(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
                    const coordi_message *message)
 {
     coord_error err;
     coord_status rc = COORD_OK;
+    size_t len = 0;
+    char *yes = coordi_wire_answer(YES[kind], NULL, NO_DATA, &len);
+    if (yes == NULL) {
+        answer(s, call, BAD[kind], "Out of memory.", NO_DATA);
+        return;
+    }
     switch (kind) {
     case COORDI_ASK_CONNECT:
         rc = accept_connect(s, call, message, &err);
@@ -190,8 +198,12 @@ static void accept(coord_slave *s, coordi_http_call *call, coordi_ask_kind kind,
         rc = accept_task(s, message, &err);
         break;
     }
-    answer(s, call, rc == COORD_OK ? YES[kind] : BAD[kind],
-           rc == COORD_OK ? NULL : err.text, NO_DATA);
+    if (rc == COORD_OK) {
+        s->loop->env->http_answer(call, coordi_wire_status(YES[kind]), yes, len);
+    } else {
+        coordi_free(yes);
+        answer(s, call, BAD[kind], err.text, NO_DATA);
+    }
 }
 
 /* ---- asks ---- */

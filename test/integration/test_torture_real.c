@@ -19,7 +19,7 @@ enum { WAIT_MS = 20000, NEVER = 1 << 30 };
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { MOMENTS = 30 };
 #else
-enum { MOMENTS = 60 };
+enum { MOMENTS = 40 };
 #endif
 
 typedef struct life {

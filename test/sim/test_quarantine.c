@@ -248,9 +248,11 @@ static void a_quarantined_worker_that_dies_starts_anew_without_debts(void **stat
     begin_stuck(&k, 7, 1);
     assert_true(cluster_await_worker(&k, "c0", "quarantined", LONG_MS));
     cluster_run(&k, 40000);
+    assert_string_equal(member(&k, "c0")->owed, "collector_close_task");
     k.workers[0].stuck = false;
     cluster_crash(&k, "c0");
     assert_true(cluster_await_worker(&k, "c0", "away", LONG_MS));
+    assert_null(member(&k, "c0")->owed);
     cluster_check(&k);
     (void)memset(k.workers[0].log, 0, sizeof k.workers[0].log);
     cluster_revive(&k, "c0");

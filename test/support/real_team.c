@@ -127,8 +127,9 @@ void real_team_start(real_team *t, coord_loop *loop, int workers, const char *ex
     if (rc == COORD_OK) {
         rc = comm_coordinator_start(t->c, &err);
     }
-    assert_string_equal(err.text, "");
-    assert_int_equal(rc, COORD_OK);
+    if (rc != COORD_OK) { /* else it may be a remark on who is missing */
+        fail_msg("start: %s", err.text);
+    }
 }
 
 void real_team_post(real_team *t)
@@ -179,6 +180,11 @@ static int count_entries(const char *folder)
 int open_descriptors(void)
 {
     return count_entries("/proc/self/fd") - 1; /* without the one that looks */
+}
+
+int count_threads(void)
+{
+    return count_entries("/proc/self/task");
 }
 
 /* By their names; sanitizers have threads, too. */

@@ -29,8 +29,9 @@ void real_team_work(real_team *t, int tasks);
 /* Closes and destroys all. */
 void real_team_end(real_team *t);
 
-/* Descriptors that the process has open. */
+/* Descriptors that the process has open, and its threads. */
 int open_descriptors(void);
+int count_threads(void);
 /* True when none of libcoord's threads is left within the limit: one that was joined may
  * be seen for a moment more. */
 bool threads_are_gone(void);

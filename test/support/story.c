@@ -97,12 +97,14 @@ static const char *make_config(story *s)
     int64_t queue_s = pick(0, 20);
     int64_t start_s = pick(5, 60);
     int64_t close_s = pick(5, 60);
+    int64_t retry_s = pick(20, 120);
     s->is_inline = executor == 3;
     s->k.callback_ms = s->is_inline ? 0 : (int64_t)draw(3) * 40;
     int64_t reassigns = (int64_t)draw(4);
     int64_t once_ms = (queue_s + start_s) * 1000;
     s->send_limit_ms = queue_s == 0 ? -1 : once_ms * (reassigns + 1) + GRACE_MS;
     s->close_limit_ms = close_s * 1000;
+    s->start_limit_ms = retry_s * 1000 + GRACE_MS;
     (void)snprintf(
         text, sizeof text,
         "\"executor\": %s, \"resource_manager\": \"%s\", \"queue_timeout_s\": %d, "
@@ -112,7 +114,7 @@ static const char *make_config(story *s)
         "\"collector_task_timeout_s\": %d, \"learner_task_timeout_s\": %d, "
         "\"close_timeout_s\": %d, \"max_reassign\": %d, \"max_body_bytes\": %d,",
         EXECUTORS[executor], one_in(2) ? "random" : "least_loaded", (int)queue_s,
-        (int)pick(3, 10000), (int)pick(20, 120), (int)draw(6), one_in(2) ? 0.2 : 1.0,
+        (int)pick(3, 10000), (int)retry_s, (int)draw(6), one_in(2) ? 0.2 : 1.0,
         (int)pick(2, 10), (int)pick(7, 17), (int)start_s, (int)pick(0, 20),
         (int)pick(0, 20), (int)close_s, (int)reassigns, (int)pick(32768, 16777216));
     return text;
@@ -299,6 +301,16 @@ static void mend(story *s)
 
 /* ---- beginning, middle, end ---- */
 
+static coord_status start_in_time(story *s, coord_error *err)
+{
+    int64_t began_ms = coord_sim_now_ms(s->k.sim);
+    coord_status rc = comm_coordinator_start(s->k.c, err);
+    if (coord_sim_now_ms(s->k.sim) - began_ms > s->start_limit_ms) {
+        story_complain(s, "start took over %lld ms", (long long)s->start_limit_ms);
+    }
+    return rc;
+}
+
 /* Starts; if the weather is too bad for that, then once it is better. */
 static void start(story *s)
 {
@@ -309,10 +321,10 @@ static void start(story *s)
     if (!at_once) {
         roughen(s);
     }
-    coord_status rc = comm_coordinator_start(s->k.c, &err);
+    coord_status rc = start_in_time(s, &err);
     if (rc == COORD_ERR_TIMEOUT && !at_once) {
         smooth(s);
-        rc = comm_coordinator_start(s->k.c, &err);
+        rc = start_in_time(s, &err);
     }
     if (rc != COORD_OK) {
         fail_msg("start: %s: %s", err.text, err.cause);

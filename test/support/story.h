@@ -53,6 +53,7 @@ typedef struct story {
     bool destroyed;
     int64_t send_limit_ms; /* how long a send may take; -1: as long as it likes */
     int64_t close_limit_ms;
+    int64_t start_limit_ms;
     uint64_t hash;       /* of all that happened */
     char complaint[256]; /* the first one */
 } story;
