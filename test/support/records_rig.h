@@ -6,7 +6,7 @@
 #include "support/env_rig.h"
 #include "support/notes.h"
 
-enum { RECORDS_RIG_NOTES = 20000 };
+enum { RECORDS_RIG_NOTES = 10000 };
 
 typedef struct records_rig {
     env_rig env;

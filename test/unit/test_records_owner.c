@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -132,7 +133,8 @@ static int fill_disk(const char *folder)
     records_rig_close(r);
     child_must(records_rig_reopened(r, "a") == 80 - failed, "count");
     child_must(records_rig_try(r, &spec, &err) == COORD_OK, err.text);
-    return 0;
+    records_rig_settle(r, "b");
+    return records_rig_teardown(&state);
 }
 
 /* Root, too, is then held to the permissions of what it owns. */
@@ -173,7 +175,7 @@ static int meet_permissions(const char *folder)
     child_must(records_rig_try(r, &spec, &err) == COORD_ERR_IO, "a closed folder");
     child_must(err.os_errno == EACCES, err.text);
     child_must(chmod(r->folder, 0700) == 0, "chmod");
-    return 0;
+    return records_rig_teardown(&state);
 }
 
 static process *start_self(const char *role, const char *path)
@@ -371,21 +373,38 @@ static void what_was_told_survives_sigkill(void **state)
     }
 }
 
-/* From before the file is there: it is made whole or not at all. */
+/* Waits until so many files have come into being. */
+static void await_files(int watch, int count)
+{
+    _Alignas(struct inotify_event) char bytes[4096];
+    while (count > 0) {
+        const ssize_t len = read(watch, bytes, sizeof bytes);
+        assert_true(len > 0);
+        for (ssize_t at = 0; at < len; count--) {
+            const struct inotify_event *event = (const void *)(bytes + at);
+            at += (ssize_t)(sizeof *event + event->len);
+        }
+    }
+}
+
+/* Once the file is there, its lock, its journal, its WAL: it is made whole or not at all.
+ */
 static void a_kill_while_the_file_is_made_leaves_none_or_a_whole_one(void **state)
 {
+    enum { FILES = 5, TURNS = 4 };
     records_rig *r = *state;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < FILES * TURNS; i++) {
         char name[16];
         (void)snprintf(name, sizeof name, "f%d", i);
+        int watch = inotify_init1(IN_CLOEXEC);
+        assert_true(inotify_add_watch(watch, r->folder, IN_CREATE) >= 0);
         process *child = start_self("write", records_rig_path(r, name));
-        struct stat about;
-        while (stat(records_rig_path(r, name), &about) != 0) {
-            (void)sched_yield();
-        }
+        await_files(watch, 1 + i % FILES);
         process_signal(child, SIGKILL);
         (void)process_wait(child, PATIENCE_MS);
+        (void)close(watch);
         assert_true(records_rig_reopened(r, name) >= 0);
+        records_rig_settle(r, name);
     }
 }
 
