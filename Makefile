@@ -266,7 +266,7 @@ else
 SELECTED := $(TESTS)
 endif
 
-LIMIT_S := $(if $(SAN),300,120)
+LIMIT_S := 300
 JOBS     = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(shell nproc))
 
 .PHONY: check check-asan check-tsan run-tests
