@@ -206,6 +206,28 @@ static void cancel_works_while_it_drains(void **state)
     cluster_done(&k);
 }
 
+/* ---- how long a close takes ---- */
+
+/* Idle workers are asked all at once; silent ones are waited for as long as there is
+ * time, and no longer. */
+static void close_takes_as_long_as_its_workers_but_no_longer(void **state)
+{
+    static cluster k;
+    (void)state;
+    for (int silent = 0; silent <= 1; silent++) {
+        cluster_init(&k, 3, 6, 2);
+        cluster_start(&k, "\"close_timeout_s\": 10, \"request_timeout_s\": 60,");
+        for (int i = 0; silent && i < k.worker_count; i++) {
+            coord_sim_pause(k.sim, k.workers[i].loop, true);
+        }
+        int64_t began = coord_sim_now_ms(k.sim);
+        assert_int_equal(cluster_close(&k, NULL), COORD_OK);
+        int64_t took = coord_sim_now_ms(k.sim) - began;
+        assert_in_range(took, silent ? 9000 : 0, silent ? 10000 : 100);
+        cluster_done(&k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_callback_starts_a_drain_without_waiting),
         cmocka_unit_test(close_ends_a_drain_that_waits),
         cmocka_unit_test(cancel_works_while_it_drains),
+        cmocka_unit_test(close_takes_as_long_as_its_workers_but_no_longer),
     };
     return cmocka_run_group_tests_name("drain", tests, NULL, NULL);
 }
