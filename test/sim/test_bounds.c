@@ -27,7 +27,7 @@ enum { TASKS = 20000, TURNS = 300, WATCHED = true };
 #else
 enum { TASKS = 1000000, TURNS = 300, WATCHED = false };
 #endif
-enum { SETTLED = TASKS / 10, WORKERS = 8, PORT = 22270, LONG_MS = 1 << 30 };
+enum { WORKERS = 8, PORT = 22270, LONG_MS = 1 << 30 };
 
 /* ---- a million tasks ---- */
 
@@ -44,6 +44,7 @@ typedef struct crowd {
     coord_collector *workers[WORKERS];
     coord_loop *homes[WORKERS];
     CommCoordinator *c;
+    int tasks; /* in all */
     int posted;
     int ended;
     int failed;
@@ -77,7 +78,7 @@ static coord_status data(coord_slave *slave, coord_text in, coord_out *out,
 static void post_next(crowd *t)
 {
     char task[64];
-    if (t->posted == TASKS) {
+    if (t->posted == t->tasks) {
         return;
     }
     (void)snprintf(task, sizeof task, "{\"task_id\": \"task-%d\"}", t->posted++);
@@ -113,7 +114,7 @@ static void on_finish(CommCoordinator *c, const char *task_id, coord_text result
     (void)c;
     (void)task_id;
     (void)result;
-    if (++t->ended == SETTLED) {
+    if (++t->ended == t->tasks / 4) {
         t->settled = look();
     }
     post_next(t);
@@ -148,14 +149,15 @@ static void make_worker(crowd *t, int n)
     assert_int_equal(coord_collector_create(&o, &cb, &t->workers[n], NULL), COORD_OK);
 }
 
-static void make_coordinator(crowd *t)
+static void make_coordinator(crowd *t, const char *more)
 {
     char config[1024];
     comm_coordinator_callbacks cb;
     comm_coordinator_options o;
     int at = snprintf(config, sizeof config,
                       "{\"host\": \"10.0.0.1\", \"insecure\": true, \"executor\": "
-                      "\"inline\", \"collector\": {");
+                      "\"inline\", %s \"collector\": {",
+                      more);
     for (int i = 0; i < WORKERS; i++) {
         at += snprintf(config + at, sizeof config - (size_t)at,
                        "%s\"%d\": [\"c%d\", \"10.0.1.%d\", %d]", i == 0 ? "" : ", ", i, i,
@@ -176,10 +178,12 @@ static void make_coordinator(crowd *t)
     assert_int_equal(comm_coordinator_start(t->c, NULL), COORD_OK);
 }
 
-static void a_million_tasks_leave_everything_as_it_was(void **state)
+/* What there is after a quarter of the tasks is all that there is at their end. */
+static void expect_tasks_leave_nothing(int tasks, const char *config)
 {
     static crowd t;
-    (void)state;
+    memset(&t, 0, sizeof t);
+    t.tasks = tasks;
     one_core();
     if (WATCHED) {
         heap_watch();
@@ -189,13 +193,13 @@ static void a_million_tasks_leave_everything_as_it_was(void **state)
     for (int i = 0; i < WORKERS; i++) {
         make_worker(&t, i);
     }
-    make_coordinator(&t);
+    make_coordinator(&t, config);
     for (int i = 0; i < 2 * WORKERS; i++) { /* some always wait */
         post_next(&t);
     }
     assert_int_equal(comm_coordinator_wait(t.c, INT64_MAX, NULL), COORD_OK);
     assert_int_equal(t.failed, 0);
-    assert_int_equal(t.ended, TASKS);
+    assert_int_equal(t.ended, tasks);
     footprint last = look();
     assert_in_range(last.bytes, 0, t.settled.bytes + 65536);
     assert_int_equal(last.threads, t.settled.threads);
@@ -210,8 +214,22 @@ static void a_million_tasks_leave_everything_as_it_was(void **state)
     coord_loop_destroy(t.loop);
     coord_sim_destroy(t.sim);
     if (WATCHED) {
-        heap_expect_nothing_left("a million tasks");
+        heap_expect_nothing_left("many tasks");
     }
+}
+
+static void a_million_tasks_leave_everything_as_it_was(void **state)
+{
+    (void)state;
+    expect_tasks_leave_nothing(TASKS, "");
+}
+
+/* It keeps the last so many, and forgets who they were before. */
+static void tasks_of_a_ledger_leave_no_more_than_it_keeps(void **state)
+{
+    (void)state;
+    expect_tasks_leave_nothing(TASKS < 20000 ? TASKS : 20000,
+                               "\"ledger\": \"/ledger\", \"ledger_keep\": 100,");
 }
 
 /* ---- what goes on and on ---- */
@@ -253,6 +271,27 @@ static void a_host_that_polls_leaves_nothing_behind(void **state)
     cluster_run(&k, 1000);
     expect_flat(poll, &k, TURNS);
     cluster_run(&k, LONG_MS); /* its work ends */
+    cluster_done(&k);
+}
+
+static void fail_one(void *arg, int n)
+{
+    cluster *k = arg;
+    char id[16];
+    (void)snprintf(id, sizeof id, "t%d", n);
+    cluster_post(k, COORD_COLLECTOR, id);
+    assert_int_equal(comm_coordinator_cancel_task(k->c, id, NULL), COORD_OK);
+    assert_int_equal(comm_coordinator_wait_task(k->c, id, 1000, NULL), COORD_OK);
+}
+
+/* Of tasks that failed some are remembered, up to a number that is reached. */
+static void tasks_that_fail_leave_no_more_than_is_remembered(void **state)
+{
+    static cluster k;
+    (void)state;
+    cluster_init(&k, 1, 1, 0);
+    cluster_start(&k, "");
+    expect_flat(fail_one, &k, 1300);
     cluster_done(&k);
 }
 
@@ -437,7 +476,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_million_tasks_leave_everything_as_it_was),
+        cmocka_unit_test(tasks_of_a_ledger_leave_no_more_than_it_keeps),
         cmocka_unit_test(a_host_that_polls_leaves_nothing_behind),
+        cmocka_unit_test(tasks_that_fail_leave_no_more_than_is_remembered),
         cmocka_unit_test(a_task_that_is_joined_again_and_again_leaves_nothing_behind),
         cmocka_unit_test(idle_days_leave_nothing_behind),
         cmocka_unit_test(workers_that_come_and_go_leave_nothing_more_behind),

@@ -176,17 +176,26 @@ static void check_ends(void)
     assert_int_equal(cluster_ends(&k, NULL), accepted_count);
 }
 
-static bool live_as_coordinator(void)
+#define CONFIG "\"queue_timeout_s\": 10, \"start_timeout_s\": 5, \"max_retry_second\": 5,"
+
+/* Whatever had no end in the life that is over has one in the next. */
+static void live_on(const char *config)
+{
+    k.closed = false;
+    cluster_start(&k, config);
+    assert_int_equal(comm_coordinator_wait(k.c, 5 * MINUTE_MS, NULL), COORD_OK);
+    for (int i = 0; i < accepted_count; i++) {
+        assert_in_range(cluster_ends(&k, accepted[i]), 1, 2);
+    }
+}
+
+static bool live(const char *config, bool ledger)
 {
     accepted_count = 0;
     cluster_init(&k, 1, 1, 1);
     k.data_in_buffer = 1;
     heap_fail(first, burst);
-    coord_status rc = cluster_try_create(&k,
-                                         "\"queue_timeout_s\": 10, "
-                                         "\"start_timeout_s\": 5, "
-                                         "\"max_retry_second\": 5,",
-                                         NULL);
+    coord_status rc = cluster_try_create(&k, config, NULL);
     expect("create", rc, COORD_OK);
     if (rc == COORD_OK) {
         work();
@@ -196,15 +205,35 @@ static bool live_as_coordinator(void)
     }
     cluster_run(&k, 1000);
     bool hit = heap_mend();
-    check_ends();
+    if (ledger) {
+        live_on(config);
+    } else {
+        check_ends();
+    }
     cluster_done(&k);
     return hit;
+}
+
+static bool live_as_coordinator(void)
+{
+    return live(CONFIG, false);
+}
+
+static bool live_with_ledger(void)
+{
+    return live(CONFIG "\"ledger\": \"/ledger\",", true);
 }
 
 static void a_coordinator_bears_every_lack_of_memory(void **state)
 {
     (void)state;
     torture(live_as_coordinator, STRIDE);
+}
+
+static void a_ledger_bears_every_lack_of_memory(void **state)
+{
+    (void)state;
+    torture(live_with_ledger, STRIDE);
 }
 
 /* ---- a slave with hooks ---- */
@@ -397,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_coordinator_bears_every_lack_of_memory,
                                   name_the_moment),
+        cmocka_unit_test_teardown(a_ledger_bears_every_lack_of_memory, name_the_moment),
         cmocka_unit_test_teardown(a_slave_bears_every_lack_of_memory, name_the_moment),
         cmocka_unit_test_teardown(a_launcher_bears_every_lack_of_memory, name_the_moment),
         cmocka_unit_test_teardown(trees_of_jansson_bear_every_lack_of_memory,

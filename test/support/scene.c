@@ -11,6 +11,8 @@
 
 static const char COORDINATOR[] = "10.0.0.1";
 
+#define CONFIG "\"queue_timeout_s\": 5, \"start_timeout_s\": 5, \"close_timeout_s\": 10, "
+
 const scene_spot SCENE_SPOTS[] = {
     {COORD_COLLECTOR, "queued"},     {COORD_COLLECTOR, "starting"},
     {COORD_COLLECTOR, "asking"},     {COORD_COLLECTOR, "pausing"},
@@ -26,6 +28,15 @@ const scene_spot SCENE_SPOTS[] = {
     {COORD_LEARNER, "finishing"},    {COORD_LEARNER, "failing"},
 };
 const size_t SCENE_SPOT_COUNT = sizeof SCENE_SPOTS / sizeof SCENE_SPOTS[0];
+
+const scene_spot SCENE_LEDGER_SPOTS[] = {
+    {COORD_COLLECTOR, "assigning"},
+    {COORD_COLLECTOR, "settling"},
+    {COORD_LEARNER, "assigning"},
+    {COORD_LEARNER, "settling"},
+};
+const size_t SCENE_LEDGER_SPOT_COUNT =
+    sizeof SCENE_LEDGER_SPOTS / sizeof SCENE_LEDGER_SPOTS[0];
 
 /* ---- states ---- */
 
@@ -50,11 +61,12 @@ static void lose_first_worker(scene *s)
     cluster_crash(k, k->workers[first].id);
 }
 
-void scene_reach(scene *s, const scene_spot *at)
+void scene_reach(scene *s, const scene_spot *at, bool ledger)
 {
     cluster *k = &s->k;
     bool collector = at->role == COORD_COLLECTOR;
     s->at = at;
+    s->ledger = ledger;
     s->has_forger = false;
     s->accepted = 0;
     int workers = is(s, "restarting") ? 2 : 1;
@@ -71,8 +83,7 @@ void scene_reach(scene *s, const scene_spot *at)
     k->callback_ms = 300;
     k->data_in_buffer = 1;
     k->hold_data = is(s, "waiting");
-    cluster_start(k, "\"queue_timeout_s\": 5, \"start_timeout_s\": 5, "
-                     "\"close_timeout_s\": 10, ");
+    cluster_start(k, ledger ? CONFIG "\"ledger\": \"/ledger\", " : CONFIG);
     if (is(s, "queued")) {
         give(s, "busy");
         assert_true(cluster_await_task(k, "busy", "asking", 10000));
@@ -94,13 +105,13 @@ void scene_create(scene *s)
 {
     static const scene_spot NOWHERE = {COORD_COLLECTOR, ""};
     s->at = &NOWHERE;
+    s->ledger = false;
     s->has_forger = false;
     s->accepted = 0;
     cluster_init(&s->k, 1, 1, 0);
     s->k.workers[0].resource_ms = 3000;
     (void)snprintf(s->worker, sizeof s->worker, "%s", s->k.workers[0].id);
-    cluster_create(&s->k, "\"queue_timeout_s\": 5, \"start_timeout_s\": 5, "
-                          "\"close_timeout_s\": 10, \"max_retry_second\": 10, ");
+    cluster_create(&s->k, CONFIG "\"max_retry_second\": 10, ");
 }
 
 /* ---- faults ---- */
@@ -280,7 +291,7 @@ bool scene_await_end(scene *s, int64_t limit_ms)
     return coord_sim_run_until(s->k.sim, limit_ms, has_ended, &s->k, NULL) == COORD_OK;
 }
 
-void scene_expect_recovery(scene *s)
+void scene_expect_recovery(scene *s, bool drains)
 {
     cluster *k = &s->k;
     cluster_run(k, SCENE_NOTICED_MS); /* a quick return is noticed, too */
@@ -291,9 +302,13 @@ void scene_expect_recovery(scene *s)
         }
     }
     cluster_check(k);
-    give(s, "again");
-    assert_int_equal(comm_coordinator_wait(k->c, 60000, NULL), COORD_OK);
-    assert_int_equal(cluster_count(k, "finish", "again"), 1);
+    if (drains) {
+        assert_int_equal(comm_coordinator_drain(k->c, 60000, NULL), COORD_OK);
+    } else {
+        give(s, "again");
+        assert_int_equal(comm_coordinator_wait(k->c, 60000, NULL), COORD_OK);
+        assert_int_equal(cluster_count(k, "finish", "again"), 1);
+    }
     assert_int_equal(cluster_ends(k, NULL), s->accepted);
     cluster_check(k);
 }

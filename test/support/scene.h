@@ -21,6 +21,7 @@ typedef struct scene_spot {
 typedef struct scene {
     cluster k;
     const scene_spot *at;
+    bool ledger;     /* with one */
     char worker[32]; /* has the task, or will have it */
     bool has_forger;
     peer forger;  /* sends results in the name of the worker */
@@ -36,19 +37,24 @@ typedef struct scene_fault {
 
 extern const scene_spot SCENE_SPOTS[];
 extern const size_t SCENE_SPOT_COUNT;
+/* ... and those that only a ledger brings about. */
+extern const scene_spot SCENE_LEDGER_SPOTS[];
+extern const size_t SCENE_LEDGER_SPOT_COUNT;
 extern const scene_fault SCENE_FAULTS[];
 extern const size_t SCENE_FAULT_COUNT;
 
-/* Brings the task to the spot. Tells what it can not do by failing. */
-void scene_reach(scene *s, const scene_spot *at);
+/* Brings the task to the spot, with a ledger or without. Tells what it can not do by
+ * failing. */
+void scene_reach(scene *s, const scene_spot *at, bool ledger);
 /* A coordinator that was not started, with one collector that takes its time. */
 void scene_create(scene *s);
 /* Everything works again. */
 void scene_mend(scene *s);
 /* "t" has its one end within so long. False: it has not. */
 bool scene_await_end(scene *s, int64_t limit_ms);
-/* The worker is free again, and does another task. Not after close. */
-void scene_expect_recovery(scene *s);
+/* The worker is free again, and does another task; unless the coordinator drains. Not
+ * after close. */
+void scene_expect_recovery(scene *s, bool drains);
 void scene_done(scene *s);
 
 #endif

@@ -367,10 +367,16 @@ static void end_without_a_word(story *s)
     s->k.closed = true; /* no callback begins from here on */
 }
 
-static void end_well(story *s)
+static void end_well(story *s, bool drains)
 {
     coord_error err = {0};
     mend(s);
+    if (drains) {
+        s->closing = true; /* to its tasks it is all the same */
+        coord_status rc = comm_coordinator_drain(s->k.c, 0, &err);
+        assert_true(rc == COORD_OK || rc == COORD_ERR_TIMEOUT);
+        story_post(s);
+    }
     story_join_hosts(s);
     check(s);
     if (comm_coordinator_wait(s->k.c, SETTLE_MS, &err) != COORD_OK) {
@@ -439,7 +445,7 @@ void story_tell(story *s, uint64_t seed)
         end_without_a_word(s);
         break;
     default:
-        end_well(s);
+        end_well(s, one_in(4));
         break;
     }
     s->hash = coord_sim_trace_hash(s->k.sim);

@@ -168,6 +168,16 @@ static void status(story *s)
     judge(s, "status", began, PATIENCE_MS, rc, COORD_ERR_TIMEOUT, COORD_OK, &err);
 }
 
+static void why(story *s)
+{
+    coord_error err = {0};
+    char *text = NULL;
+    int64_t began = now(s);
+    coord_status rc = comm_coordinator_why(s->k.c, some_id(s), &text, &err);
+    coord_free(text);
+    judge(s, "why", began, PATIENCE_MS, rc, COORD_ERR_NOT_FOUND, COORD_ERR_TIMEOUT, &err);
+}
+
 /* Waits as long as it may, or is refused where it can't. */
 static void wait_for(story *s, bool in_callback)
 {
@@ -208,7 +218,10 @@ bool story_close(story *s)
 
 static void call_something(story *s)
 {
-    switch (draw(12)) {
+    switch (draw(13)) {
+    case 12:
+        why(s);
+        break;
     case 0:
     case 1:
     case 2:
