@@ -1,12 +1,19 @@
 /* The inside of a CommCoordinator. See coord/comm_coordinator.h for its public face.
  *
  * Vocabulary
- *   member  a worker of the membership, connected or not (member.c; what it is asked
- *           between tasks is in recover.c)
- *   run     a task of the host on its way through its states, from send or post to its
- * last callback (run.c; the tables are in collector_run.c and learner_run.c) request one
- * task in the sense of the wire: a run makes many lane    where the callbacks of one run
- * are called, one after the other (callback.c)
+ *
+ *   member: a worker of the membership, connected or not (member.c; what it is asked
+ *   between tasks is in recover.c).
+ *
+ *   run: a task of the host on its way through its states, from send or post to its last
+ *   callback (run.c; its rules are in rules.h, collector_run.c and learner_run.c).
+ *
+ *   request: one task in the sense of the wire; a run makes many (request.c).
+ *
+ *   lane: where the callbacks of one run are called, one after the other (callback.c).
+ *
+ *   life: from a start of the coordinator to its end, however it comes. The ledger
+ *   (record.c, ledger.c) is what one leaves to the next (restore.c).
  *
  * Everything here belongs to the loop thread, but for what is marked otherwise. */
 #ifndef COORDI_COORDINATOR_COORDINATOR_H
@@ -199,8 +206,6 @@ void coordi_member_ask(coordi_member *m);
 /* Its run is over and waits: back to the pool with fresh resources, then the run gets
  * COORDI_EVENT_RELEASED. `closed`: the close request was sent. */
 void coordi_member_release(coordi_member *m, bool closed);
-/* Alive, but of no use: out of the pool until it answers a probe. */
-void coordi_member_quarantine(coordi_member *m, const coord_error *why);
 /* The timer has fired. */
 void coordi_member_recover_on_timer(coordi_member *m);
 /* Nobody waits for what it was asked. */
@@ -390,8 +395,6 @@ void coordi_run_unref(coordi_run *run);
 void coordi_run_completed(coordi_run *run, coord_text result);
 void coordi_run_request_failed(coordi_run *run, const coord_error *why);
 void coordi_run_listen(coordi_run *run, coord_task *request, uint64_t sequence);
-/* What it asks for now, as a request's id. */
-void coordi_run_print_ticket(const coordi_run *run, char id[COORDI_UUID_SIZE]);
 /* All of it but what makes it wait; NULL: *status and *err say why. */
 coordi_run *coordi_run_allocate(CommCoordinator *c, const coordi_run_kind *kind,
                                 coord_text task, coord_status *status, coord_error *err);

@@ -252,7 +252,7 @@ static coord_status make_connection(coordi_member *m, coord_error *err)
         m->connection->connect_retries = 0; /* our own pauses grow */
         m->connection->on_lost = on_lost;
         m->connection->on_proven = on_proven;
-        m->connection->on_lost_arg = m;
+        m->connection->watcher = m;
     }
     return rc;
 }

@@ -167,7 +167,7 @@ static void on_kept(const coord_error *failure, void *arg)
 bool coordi_keep(coordi_held *held, void *arg)
 {
     CommCoordinator *c = arg;
-    const coordi_member *m = held->task->connection->on_lost_arg;
+    const coordi_member *m = held->task->connection->watcher;
     const coordi_run *run = m->run;
     coordi_ticket ticket;
     if (c->ledger == NULL || run == NULL ||

@@ -59,7 +59,8 @@ static void enter_quarantine(coordi_member *m, const coord_error *why)
     coordi_member_set_state(m, COORDI_MEMBER_QUARANTINED);
 }
 
-void coordi_member_quarantine(coordi_member *m, const coord_error *why)
+/* Alive, but of no use: out of the pool until it answers a probe. */
+static void quarantine(coordi_member *m, const coord_error *why)
 {
     CommCoordinator *c = m->c;
     coord_error told = *why; /* may belong to what goes now */
@@ -138,7 +139,7 @@ static void send(coordi_member *m, const char *name, int64_t timeout_ms,
     }
     if (rc != COORD_OK) {
         forget(&m->task);
-        coordi_member_quarantine(m, &err);
+        quarantine(m, &err);
     }
 }
 
@@ -167,7 +168,7 @@ static bool settled(coordi_member *m, coord_task *task, const coordi_ask *ask)
     }
     coord_error told;
     coordi_explain(m, ask, &why, &told);
-    coordi_member_quarantine(m, &told);
+    quarantine(m, &told);
     return false;
 }
 
@@ -252,7 +253,7 @@ static void on_resource(coord_task *task, void *arg)
     coord_status rc = keep_resource(m, task, &err);
     coord_task_unref(task);
     if (rc != COORD_OK) {
-        coordi_member_quarantine(m, &err);
+        quarantine(m, &err);
         return;
     }
     COORDI_LOG(&m->c->log, COORD_LOG_INFO,
@@ -294,7 +295,7 @@ void coordi_member_release(coordi_member *m, bool closed)
                           "start_timeout_s"};
         coord_error told;
         coordi_explain(m, &ask, &close->error, &told);
-        coordi_member_quarantine(m, &told);
+        quarantine(m, &told);
     } else if (m->leaving && m->owed == NULL) {
         coordi_member_leave(m);
     } else {
@@ -327,7 +328,7 @@ static void on_left(coord_task *task, void *arg)
     } else if (why.status == COORD_ERR_TIMEOUT && m->state == COORDI_MEMBER_RECOVERING) {
         coord_error told;
         coordi_explain(m, &ask, &why, &told);
-        coordi_member_quarantine(m, &told);
+        quarantine(m, &told);
     }
 }
 
@@ -352,7 +353,7 @@ void coordi_member_recover_on_timer(coordi_member *m)
             "that was given up, after %g s (request_timeout_s)",
             m->worker.id, (double)m->c->config.request_timeout_ms / 1000.0);
         why.reason = coordi_reason_word(COORDI_REASON_ABANDONED_WORK);
-        coordi_member_quarantine(m, &why);
+        quarantine(m, &why);
     }
 }
 
@@ -414,9 +415,9 @@ void coordi_run_let_go(coordi_run *run)
     } else if (under_way) {
         wait_for_left(m, request);
     } else if (failure == COORD_ERR_TIMEOUT || failure == COORD_ERR_BUSY) {
-        coordi_member_quarantine(m, &run->why);
+        quarantine(m, &run->why);
     } else if (refused) {
-        coordi_member_quarantine(m, &why);
+        quarantine(m, &why);
     } else {
         next_step(m);
     }

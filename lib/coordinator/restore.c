@@ -93,7 +93,7 @@ static bool is_ahead(const coordi_run *run, const char *id, coordi_ticket *ticke
 coord_task *coordi_claim(coord_connection *from, const char *id, void *arg)
 {
     CommCoordinator *c = arg;
-    const coordi_member *m = from->on_lost_arg;
+    const coordi_member *m = from->watcher;
     coordi_run *run = m->run;
     coordi_ticket ticket;
     if (run == NULL || run->member != m || !run->restored || run->parked != NULL) {
@@ -124,7 +124,6 @@ void coordi_run_claimed(coordi_run *run)
         unpark(run);
         return;
     }
-    run->request = NULL;
     if (run->kept_completed) {
         coordi_run_completed(run, (coord_text){run->kept, run->kept_len});
         return;

@@ -260,7 +260,7 @@ void coordi_connection_lose(coord_connection *c, const coord_error *why)
         conclude(c, &c->await_disconnect, &c->disconnect_report, NULL, NO_DATA);
     }
     if (c->on_lost != NULL) {
-        c->on_lost(c, &end, c->on_lost_arg);
+        c->on_lost(c, &end, c->watcher);
     }
     leave(c);
 }
@@ -274,7 +274,7 @@ void coordi_connection_heard(coord_connection *c)
         if (c->unproven) {
             c->unproven = false;
             if (c->on_proven != NULL) {
-                c->on_proven(c, c->on_lost_arg);
+                c->on_proven(c, c->watcher);
             }
         }
     }

@@ -80,7 +80,7 @@ struct coord_connection {
     coordi_connection_done_fn *done;
     void *done_arg;
     void (*on_lost)(coord_connection *connection, const coord_error *why, void *arg);
-    void *on_lost_arg; /* for on_proven, too */
+    void *watcher; /* whose connection it is, and who is told */
     void (*on_proven)(coord_connection *connection, void *arg);
 
     coord_connection_options host; /* functions of the host; texts are not kept */

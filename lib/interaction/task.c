@@ -304,7 +304,10 @@ coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error
     coord_task_ref(task);
     coordi_list_append(&c->tasks, &task->link);
     atomic_store(&task->status, COORD_TASK_STARTING);
-    coordi_task_set_timeout(task, timeout_ms);
+    task->timeout_ms = timeout_ms;
+    if (timeout_ms > 0) {
+        coordi_timer_in(c->master->loop, &task->timeout, timeout_ms);
+    }
     return COORD_OK;
 }
 
@@ -327,15 +330,6 @@ coord_status coordi_task_adopt(coord_connection *c, const char *id, coord_task *
     atomic_store(&task->status, COORD_TASK_STARTED);
     *ret = task;
     return COORD_OK;
-}
-
-/* From now on. */
-void coordi_task_set_timeout(coord_task *task, int64_t timeout_ms)
-{
-    task->timeout_ms = timeout_ms;
-    if (timeout_ms > 0) {
-        coordi_timer_in(loop_of(task), &task->timeout, timeout_ms);
-    }
 }
 
 /* A result proves that the slave took the task: no answer to the start is needed. */

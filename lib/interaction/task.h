@@ -67,7 +67,6 @@ coord_status coordi_task_start(coord_task *task, int64_t timeout_ms, coord_error
  * come. Yours, as from coordi_task_create. */
 coord_status coordi_task_adopt(coord_connection *connection, const char *id,
                                coord_task **ret, coord_error *err);
-void coordi_task_set_timeout(coord_task *task, int64_t timeout_ms);
 void coordi_task_fail(coord_task *task, const coord_error *why);
 /* Tells the host once that the task has settled, as soon as there is a function for it.
  */

@@ -19,7 +19,8 @@ bool coordi_sim_life_is_over(const coordi_sim_life *life)
     return over;
 }
 
-coordi_sim_life *coordi_sim_worker_alive(const coord_sim_worker *w)
+/* The latest life that is not dead; NULL: the worker is down. Under the lock. */
+static coordi_sim_life *alive(const coord_sim_worker *w)
 {
     return w->lives == NULL || w->lives->dead ? NULL : w->lives;
 }
@@ -142,7 +143,7 @@ static void come_back(coord_sim_worker *w)
 {
     coord_error err;
     coordi_sim_guest_lock(w->sim);
-    coordi_sim_life *life = coordi_sim_worker_alive(w);
+    coordi_sim_life *life = alive(w);
     bool left = w->left;
     if (life != NULL) {
         life->silent = false;
@@ -204,7 +205,7 @@ void coord_sim_worker_crash(coord_sim_worker *w, int64_t back_after_ms)
 {
     coord_loop *loop = NULL;
     coordi_sim_guest_lock(w->sim);
-    coordi_sim_life *life = coordi_sim_worker_alive(w);
+    coordi_sim_life *life = alive(w);
     if (life != NULL) {
         life->dead = true;
         loop = coordi_loop_ref(life->loop);
@@ -223,7 +224,7 @@ void coord_sim_worker_crash(coord_sim_worker *w, int64_t back_after_ms)
 void coord_sim_worker_silence(coord_sim_worker *w, int64_t back_after_ms)
 {
     coordi_sim_guest_lock(w->sim);
-    coordi_sim_life *life = coordi_sim_worker_alive(w);
+    coordi_sim_life *life = alive(w);
     if (life == NULL) {
         coordi_sim_guest_unlock(w->sim);
         return;
@@ -241,7 +242,7 @@ void coord_sim_worker_silence(coord_sim_worker *w, int64_t back_after_ms)
 void coord_sim_worker_revive(coord_sim_worker *w)
 {
     coordi_sim_guest_lock(w->sim);
-    const coordi_sim_life *life = coordi_sim_worker_alive(w);
+    const coordi_sim_life *life = alive(w);
     if (life == NULL || life->silent) {
         w->reviving = true;
         w->back_after_ms = 0;
@@ -361,7 +362,7 @@ uint64_t coord_sim_worker_count(const coord_sim_worker *w, coord_sim_worker_coun
 bool coord_sim_worker_is_up(const coord_sim_worker *w)
 {
     coord_sim *sim = lock_of(w);
-    bool is_up = coordi_sim_worker_alive(w) != NULL;
+    bool is_up = alive(w) != NULL;
     coordi_sim_guest_unlock(sim);
     return is_up;
 }
@@ -370,7 +371,7 @@ bool coord_sim_worker_is_connected(const coord_sim_worker *w)
 {
     bool is_connected = false;
     coord_sim *sim = lock_of(w);
-    const coordi_sim_life *life = coordi_sim_worker_alive(w);
+    const coordi_sim_life *life = alive(w);
     if (life != NULL && life->collector != NULL) {
         is_connected = coord_slave_is_connected(coord_collector_slave(life->collector));
     } else if (life != NULL && life->learner != NULL) {

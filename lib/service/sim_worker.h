@@ -57,8 +57,6 @@ struct coord_sim_worker {
 
 /* Has the life ended meanwhile? */
 bool coordi_sim_life_is_over(const coordi_sim_life *life);
-/* The latest life that is not dead; NULL: the worker is down. Under the lock. */
-coordi_sim_life *coordi_sim_worker_alive(const coord_sim_worker *worker);
 
 /* ---- sim_worker_options.c ---- */
 
