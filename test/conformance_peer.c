@@ -103,6 +103,17 @@ static void set_token(coordi_op *op)
     coordi_op_finish(op, put ? COORD_OK : COORD_ERR_NOMEM, NULL);
 }
 
+static bool change_token(coord_loop *loop, coord_connection *c, coord_error *err)
+{
+    coordi_op *op = coordi_op_create(loop, sizeof *op, set_token, c, err);
+    bool changed =
+        op != NULL && coordi_op_wait(op, COORDI_OP_PATIENCE_MS, "token", err) == COORD_OK;
+    if (op != NULL) {
+        coordi_op_unref(op);
+    }
+    return changed;
+}
+
 /* Works on its task until the program ends: the recordings send the result. */
 static coord_status keep_task(coord_slave *slave, coord_text data, coord_out *out,
                               void *user)
@@ -150,7 +161,7 @@ static int run_master(void)
         coord_connection_new_task(connection, (coord_text){NULL, 0}, &task, &err) !=
             COORD_OK ||
         coord_task_start(task, 10000, 0, &err) != COORD_OK ||
-        coordi_op_call(master->loop, set_token, connection, "token", &err) != COORD_OK) {
+        !change_token(master->loop, connection, &err)) {
         fail("connection", &err);
     }
     (void)printf("%u %s %s\n", (unsigned)coord_master_port(master), master->token,

@@ -79,15 +79,6 @@ static coord_status check_total(const coord_safetensors_limits *limits, uint64_t
     return COORD_OK;
 }
 
-coord_status coordi_safetensors_may_read(uint64_t file_bytes,
-                                         const coord_safetensors_limits *limits,
-                                         coord_error *err)
-{
-    coord_safetensors_limits ours;
-    coord_status rc = adopt_limits(&ours, limits, err);
-    return rc != COORD_OK ? rc : check_total(&ours, file_bytes, err);
-}
-
 static coord_status read_frame(reader *r, const char *bytes, size_t len)
 {
     coord_error cause;

@@ -10,11 +10,6 @@ coord_status coordi_safetensors_adopt(char *bytes, size_t len,
                                       const coord_safetensors_limits *limits,
                                       coord_safetensors **ret, coord_error *err);
 
-/* Refuses sizes over the limits before anything is read: `limits` may be NULL. */
-coord_status coordi_safetensors_may_read(uint64_t file_bytes,
-                                         const coord_safetensors_limits *limits,
-                                         coord_error *err);
-
 /* What stands in a file before the data, and the order in which the data of the tensors
  * follows it, without gaps. `order` has `count` entries that point into `tensors`: free
  * it with coordi_free. Adds to `head`, which must be empty. */

@@ -134,18 +134,6 @@ coord_status coordi_op_wait(coordi_op *op, int64_t wait_ms, const char *what,
     return outcome(op, err);
 }
 
-coord_status coordi_op_call(coord_loop *loop, void (*run)(coordi_op *op), void *object,
-                            const char *what, coord_error *err)
-{
-    coordi_op *op = coordi_op_create(loop, sizeof *op, run, object, err);
-    if (op == NULL) {
-        return COORD_ERR_NOMEM;
-    }
-    coord_status rc = coordi_op_wait(op, COORDI_OP_PATIENCE_MS, what, err);
-    coordi_op_unref(op);
-    return rc;
-}
-
 coord_status coordi_check_may_wait(const coord_loop *loop, const void *owner,
                                    const char *what, coord_error *err)
 {

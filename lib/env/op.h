@@ -62,10 +62,6 @@ void coordi_op_unref(coordi_op *op);
 /* How long a call that only needs the loop's attention waits for it. */
 enum { COORDI_OP_PATIENCE_MS = 10000 };
 
-/* Creates, waits with that patience and lets go. */
-coord_status coordi_op_call(coord_loop *loop, void (*run)(coordi_op *op), void *object,
-                            const char *what, coord_error *err);
-
 /* COORD_ERR_STATE when this thread must not wait for `owner`: it runs the loop, or one of
  * owner's callbacks. */
 coord_status coordi_check_may_wait(const coord_loop *loop, const void *owner,

@@ -5,6 +5,7 @@
  * behind. */
 #include "coord.h"
 #include "support/hostile.h"
+#include "support/simple.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -512,16 +513,6 @@ static void on_data(CommCoordinator *c, const char *task_id, const char *buffer_
     (void)user;
 }
 
-static bool is_enough(CommCoordinator *c, const char *task_id, coord_text info,
-                      void *user)
-{
-    (void)c;
-    (void)task_id;
-    (void)info;
-    (void)user;
-    return true;
-}
-
 static void on_finish(CommCoordinator *c, const char *task_id, coord_text result,
                       void *user)
 {
@@ -582,7 +573,7 @@ static CommCoordinator *start_coordinator(hostile *bad[HOSTILE_KINDS], uint16_t 
     (void)snprintf(config + at, sizeof config - (size_t)at, "}}");
     comm_coordinator_callbacks_init(&cb, sizeof cb);
     cb.deal_with_collector_send_data = on_data;
-    cb.deal_with_collector_judge_finish = is_enough;
+    cb.deal_with_collector_judge_finish = simple_is_enough;
     cb.deal_with_collector_finish_task = on_finish;
     cb.deal_with_task_fail = on_fail;
     cb.user = ends;

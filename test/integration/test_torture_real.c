@@ -5,6 +5,7 @@
 #include "coord.h"
 #include "support/heap.h"
 #include "support/real_team.h"
+#include "support/simple.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,33 +56,6 @@ static coord_status start_collector(coord_slave *slave, coord_text in, coord_out
     return coord_out_printf(out, err, "{}");
 }
 
-static coord_status data(coord_slave *slave, coord_text in, coord_out *out,
-                         coord_error *err, void *user)
-{
-    (void)slave;
-    (void)in;
-    (void)user;
-    return coord_out_printf(out, err, "{\"collector_done\": true}");
-}
-
-static coord_status get_data(coord_slave *slave, coord_text in, coord_out *out,
-                             coord_error *err, void *user)
-{
-    (void)slave;
-    (void)in;
-    (void)user;
-    return coord_out_printf(out, err, "{\"batch_size\": 1, \"cur_learner_iter\": 0}");
-}
-
-static coord_status learn(coord_slave *slave, coord_text in, coord_out *out,
-                          coord_error *err, void *user)
-{
-    (void)slave;
-    (void)in;
-    (void)user;
-    return coord_out_printf(out, err, "{\"learner_done\": true}");
-}
-
 static coord_slave_options slave_options(life *l)
 {
     coord_slave_options o;
@@ -100,39 +74,18 @@ static coord_status make_workers(life *l)
     coord_learner_callbacks learner;
     coord_collector_callbacks_init(&collector, sizeof collector);
     collector.start = start_collector;
-    collector.data = data;
+    collector.data = simple_data;
     collector.user = l;
     coord_learner_callbacks_init(&learner, sizeof learner);
     learner.start = start;
-    learner.get_data = get_data;
-    learner.learn = learn;
+    learner.get_data = simple_get_data;
+    learner.learn = simple_learn;
     learner.user = l;
     coord_status rc = coord_collector_create(&o, &collector, &l->collector, NULL);
     return rc != COORD_OK ? rc : coord_learner_create(&o, &learner, &l->learner, NULL);
 }
 
 /* ---- the host ---- */
-
-static void on_data(CommCoordinator *c, const char *task_id, const char *buffer_id,
-                    const char *data_id, coord_text sample, void *user)
-{
-    (void)c;
-    (void)task_id;
-    (void)buffer_id;
-    (void)data_id;
-    (void)sample;
-    (void)user;
-}
-
-static bool is_enough(CommCoordinator *c, const char *task_id, coord_text info,
-                      void *user)
-{
-    (void)c;
-    (void)task_id;
-    (void)info;
-    (void)user;
-    return true;
-}
 
 static coord_status give_data(CommCoordinator *c, const char *task_id,
                               const char *buffer_id, int64_t batch_size,
@@ -191,12 +144,12 @@ static coord_status make_coordinator(life *l)
                    (unsigned)coord_slave_port(coord_collector_slave(l->collector)),
                    (unsigned)coord_slave_port(coord_learner_slave(l->learner)));
     comm_coordinator_callbacks_init(&cb, sizeof cb);
-    cb.deal_with_collector_send_data = on_data;
-    cb.deal_with_collector_judge_finish = is_enough;
+    cb.deal_with_collector_send_data = simple_on_data;
+    cb.deal_with_collector_judge_finish = simple_is_enough;
     cb.deal_with_collector_finish_task = on_finish;
     cb.deal_with_learner_get_data = give_data;
     cb.deal_with_learner_send_info = on_info;
-    cb.deal_with_learner_judge_finish = is_enough;
+    cb.deal_with_learner_judge_finish = simple_is_enough;
     cb.deal_with_learner_finish_task = on_finish;
     cb.deal_with_task_fail = on_fail;
     cb.user = l;

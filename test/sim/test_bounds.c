@@ -8,6 +8,7 @@
 #include "support/heap.h"
 #include "support/one_core.h"
 #include "support/real_team.h"
+#include "support/simple.h"
 #include "support/wire_rig.h"
 
 #include <malloc.h>
@@ -57,24 +58,6 @@ static footprint look(void)
                        count_threads(), open_descriptors()};
 }
 
-static coord_status start(coord_slave *slave, coord_text in, coord_out *out,
-                          coord_error *err, void *user)
-{
-    (void)slave;
-    (void)in;
-    (void)user;
-    return coord_out_printf(out, err, "{}");
-}
-
-static coord_status data(coord_slave *slave, coord_text in, coord_out *out,
-                         coord_error *err, void *user)
-{
-    (void)slave;
-    (void)in;
-    (void)user;
-    return coord_out_printf(out, err, "{\"collector_done\": true}");
-}
-
 static void post_next(crowd *t)
 {
     char task[64];
@@ -84,27 +67,6 @@ static void post_next(crowd *t)
     (void)snprintf(task, sizeof task, "{\"task_id\": \"task-%d\"}", t->posted++);
     t->failed +=
         comm_coordinator_post_collector_task(t->c, coord_text_of(task), NULL) != COORD_OK;
-}
-
-static void on_data(CommCoordinator *c, const char *task_id, const char *buffer_id,
-                    const char *data_id, coord_text sample, void *user)
-{
-    (void)c;
-    (void)task_id;
-    (void)buffer_id;
-    (void)data_id;
-    (void)sample;
-    (void)user;
-}
-
-static bool is_enough(CommCoordinator *c, const char *task_id, coord_text info,
-                      void *user)
-{
-    (void)c;
-    (void)task_id;
-    (void)info;
-    (void)user;
-    return true;
 }
 
 static void on_finish(CommCoordinator *c, const char *task_id, coord_text result,
@@ -144,8 +106,8 @@ static void make_worker(crowd *t, int n)
     o.loop = t->homes[n];
     o.executor = COORD_EXECUTOR_INLINE;
     coord_collector_callbacks_init(&cb, sizeof cb);
-    cb.start = start;
-    cb.data = data;
+    cb.start = simple_start;
+    cb.data = simple_data;
     assert_int_equal(coord_collector_create(&o, &cb, &t->workers[n], NULL), COORD_OK);
 }
 
@@ -165,8 +127,8 @@ static void make_coordinator(crowd *t, const char *more)
     }
     (void)snprintf(config + at, sizeof config - (size_t)at, "}}");
     comm_coordinator_callbacks_init(&cb, sizeof cb);
-    cb.deal_with_collector_send_data = on_data;
-    cb.deal_with_collector_judge_finish = is_enough;
+    cb.deal_with_collector_send_data = simple_on_data;
+    cb.deal_with_collector_judge_finish = simple_is_enough;
     cb.deal_with_collector_finish_task = on_finish;
     cb.deal_with_task_fail = on_fail;
     cb.user = t;

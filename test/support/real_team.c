@@ -1,5 +1,7 @@
 #include "support/real_team.h"
 
+#include "support/simple.h"
+
 #include <dirent.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -46,16 +48,6 @@ static void on_data(CommCoordinator *c, const char *task_id, const char *buffer_
     (void)data_id;
     (void)text;
     atomic_fetch_add(&t->samples, 1);
-}
-
-static bool is_enough(CommCoordinator *c, const char *task_id, coord_text info,
-                      void *user)
-{
-    (void)c;
-    (void)task_id;
-    (void)info;
-    (void)user;
-    return true;
 }
 
 static void on_finish(CommCoordinator *c, const char *task_id, coord_text result,
@@ -115,7 +107,7 @@ void real_team_start(real_team *t, coord_loop *loop, int workers, const char *ex
     (void)snprintf(config + at, sizeof config - (size_t)at, "}}");
     comm_coordinator_callbacks_init(&cb, sizeof cb);
     cb.deal_with_collector_send_data = on_data;
-    cb.deal_with_collector_judge_finish = is_enough;
+    cb.deal_with_collector_judge_finish = simple_is_enough;
     cb.deal_with_collector_finish_task = on_finish;
     cb.deal_with_task_fail = on_fail;
     cb.user = t;

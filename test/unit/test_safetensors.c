@@ -323,11 +323,6 @@ static void limits_are_kept(void **state)
     limits.max_header_bytes = 0;
     limits.max_total_bytes--;
     assert_int_equal(try_header(TWO, 2, &limits, &err), COORD_ERR_TOO_BIG);
-    assert_int_equal(coordi_safetensors_may_read(limits.max_total_bytes, &limits, &err),
-                     COORD_OK);
-    assert_int_equal(
-        coordi_safetensors_may_read(limits.max_total_bytes + 1, &limits, &err),
-        COORD_ERR_TOO_BIG);
     limits.max_total_bytes = 0;
     assert_int_equal(try_header(TWO, 2, &limits, &err), COORD_OK);
     limits.size = 0;
