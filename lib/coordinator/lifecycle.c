@@ -432,10 +432,11 @@ static void on_close_deadline(coordi_timer *timer)
     coordi_run *first = coordi_map_next(&c->runs, &at);
     coord_error err;
     (void)coordi_fail(&err, COORD_ERR_TIMEOUT,
-                      "close: a callback of task '%.100s' still runs after "
-                      "close_timeout_s (%g); %zu tasks are left",
-                      first->id, (double)c->config.close_timeout_ms / 1000.0,
-                      c->runs.count);
+                      "close: %s of task '%.100s' %s after close_timeout_s (%g); %zu "
+                      "tasks are left",
+                      first->writes > 0 ? "the ledger's record" : "a callback", first->id,
+                      first->writes > 0 ? "is not written" : "still runs",
+                      (double)c->config.close_timeout_ms / 1000.0, c->runs.count);
     coordi_op_finish_all(&c->await_close, COORD_ERR_TIMEOUT, &err);
 }
 
