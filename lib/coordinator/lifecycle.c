@@ -423,7 +423,7 @@ static void on_close_deadline(coordi_timer *timer)
 {
     CommCoordinator *c = COORDI_ITEM(timer, CommCoordinator, close_deadline);
     drop_members(c);
-    if (c->runs.count == 0 && count_members(c) == 0) {
+    if (c->runs.count == 0) {
         c->close_deadline.fire = on_all_gone; /* whatever the ledger still has to write */
         coordi_timer_in(c->loop, &c->close_deadline, 0);
         return;
