@@ -193,6 +193,10 @@ static void tell_ledger(chain *a, const coordi_run *run)
 /* What a task of this state waits for. */
 static void tell_run(chain *a, const coordi_run *run)
 {
+    if (run->writes > 0) { /* a failure, too, is written down before it is told */
+        tell_ledger(a, run);
+        return;
+    }
     switch (run->state) {
     case COORDI_STATE_QUEUED:
         tell_queue(a, run);

@@ -404,6 +404,16 @@ static void a_full_disk_fails_what_is_sent_and_nothing_else(void **state)
     cluster_done(&k);
 }
 
+static void expect_why(cluster *k, const char *words)
+{
+    char *why = NULL;
+    assert_int_equal(comm_coordinator_why(k->c, "t", &why, NULL), COORD_OK);
+    if (strstr(why, words) == NULL) {
+        fail_msg("%s is not in %s", words, why);
+    }
+    coord_free(why);
+}
+
 /* An attempt is not begun before it is written down: it waits for room. */
 static void on_a_full_disk_no_attempt_begins(void **state)
 {
@@ -420,14 +430,27 @@ static void on_a_full_disk_no_attempt_begins(void **state)
     cluster_run(&k, 10000);
     assert_string_equal(cluster_task_state(&k, "t"), "assigning");
     assert_int_equal(k.workers[0].starts, 1);
-    char *why = NULL;
-    assert_int_equal(comm_coordinator_why(k.c, "t", &why, NULL), COORD_OK);
-    assert_non_null(strstr(why, "\"ledger_writes\""));
-    assert_non_null(strstr(why, "No space left on device"));
-    coord_free(why);
+    expect_why(&k, "\"ledger_writes\"");
+    expect_why(&k, "No space left on device");
     coord_sim_set_disk_full(k.sim, false);
     assert_int_equal(comm_coordinator_wait(k.c, 20000, NULL), COORD_OK);
     assert_int_equal(cluster_count(&k, "finish", "t"), 1);
+    cluster_done(&k);
+}
+
+/* While a failure is written down, no callback is what it waits for. */
+static void a_failure_waits_for_the_ledger_and_then_for_the_host(void **state)
+{
+    (void)state;
+    cluster k;
+    reach(&k, &SPOT[3], 1, false);
+    k.callback_ms = 5000;
+    assert_int_equal(comm_coordinator_cancel_task(k.c, "t", NULL), COORD_OK);
+    assert_string_equal(cluster_task_state(&k, "t"), "failing");
+    expect_why(&k, "\"ledger_writes\"");
+    cluster_run(&k, 1000);
+    assert_string_equal(cluster_task_state(&k, "t"), "failing");
+    expect_why(&k, "deal_with_task_fail has not returned");
     cluster_done(&k);
 }
 
@@ -508,6 +531,7 @@ int main(void)
         cmocka_unit_test(an_attempt_of_an_earlier_life_is_counted),
         cmocka_unit_test(a_full_disk_fails_what_is_sent_and_nothing_else),
         cmocka_unit_test(on_a_full_disk_no_attempt_begins),
+        cmocka_unit_test(a_failure_waits_for_the_ledger_and_then_for_the_host),
         cmocka_unit_test(a_worker_that_died_meanwhile_costs_an_attempt),
         cmocka_unit_test(a_failed_start_leaves_the_ledger_as_it_is),
         cmocka_unit_test(two_coordinators_can_not_share_a_ledger),
