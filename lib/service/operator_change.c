@@ -338,7 +338,7 @@ static void compare_nodes(coordi_operator_call *call, const coord_operator_answe
     const size_t to = after[COORDI_OPERATOR_NODES];
     const bool there =
         call->kind == COORDI_OPERATOR_POST ? to == from + change : to + change == from;
-    if (from > 0 && to > 0 && there) {
+    if (there) {
         call->so_far->inferred = true;
         call->in_doubt = false;
         coordi_operator_finish(call, COORD_OK);

@@ -305,13 +305,6 @@ static void on_timer(coordi_timer *timer)
 {
     coordi_operator_call *call = COORDI_ITEM(timer, coordi_operator_call, timer);
     switch (call->phase) {
-    case COORDI_OPERATOR_QUEUED:
-        if (call->kind != COORDI_OPERATOR_GET && call->op->changes.next != &call->link) {
-            run_out(call);
-            return;
-        }
-        coordi_operator_look(call);
-        return;
     case COORDI_OPERATOR_SETTLING:
         call->phase = COORDI_OPERATOR_CONFIRMING;
         coordi_operator_look(call);
@@ -319,7 +312,7 @@ static void on_timer(coordi_timer *timer)
     case COORDI_OPERATOR_SENDING:
         coordi_operator_submit(call);
         return;
-    default:
+    default: /* also one in line whose time is over: it ends without having asked */
         coordi_operator_look(call);
         return;
     }

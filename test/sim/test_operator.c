@@ -402,14 +402,73 @@ static void only_the_difference_is_created_after_a_lost_answer(void **state)
     }
 }
 
+static void lists_have_to_stand_still_before_the_rest_is_created(void **state)
+{
+    (void)state;
+    rig r;
+    open_rig(&r, FAKE_V1);
+    fake_operator_set_lag(r.fake, 3500); /* the first list does not show it */
+    fake_operator_fail(r.fake, FAKE_POST, FAKE_DONE_BROKEN, 1);
+    expect(&r, post(&r, 3, 0, 0), COORD_OK);
+    assert_int_equal(fake_operator_created(r.fake), 3);
+    close_rig(&r);
+}
+
+static void spoil_lists(rig *r)
+{
+    fake_operator_set_garbage(
+        r->fake, "{\"success\":true,\"data\":{\"collectors\":[7],\"learners\":[]}}");
+    fake_operator_fail(r->fake, FAKE_GET, FAKE_GARBAGE, 3);
+}
+
+static void post_in_thread(void *user)
+{
+    rig *r = user;
+    expect(r, post(r, 3, 0, 0), COORD_OK);
+}
+
+static void from_lists_that_are_not_complete_nothing_is_concluded(void **state)
+{
+    (void)state;
+    rig r;
+    open_rig(&r, FAKE_V1);
+    fake_operator_fail(r.fake, FAKE_POST, FAKE_DONE_BROKEN, 1);
+    coord_sim_thread *thread;
+    assert_int_equal(coord_sim_thread_start(r.sim, post_in_thread, &r, &thread, NULL),
+                     COORD_OK);
+    assert_int_equal(coord_sim_run_for(r.sim, 1000, NULL), COORD_OK);
+    assert_int_equal(requests(&r, FAKE_POST), 1);
+    spoil_lists(&r);
+    assert_int_equal(coord_sim_thread_join(thread, LONG_MS, NULL), COORD_OK);
+    assert_int_equal(requests(&r, FAKE_GET), 5);
+    assert_int_equal(fake_operator_created(r.fake), 3);
+    close_rig(&r);
+}
+
+static void a_change_uses_no_kept_connection_over_which_it_could_come_twice(void **state)
+{
+    (void)state;
+    rig r;
+    coord_sim_link link;
+    open_rig(&r, FAKE_V1);
+    coord_sim_link_init(r.sim, &link, sizeof link);
+    link.duplicate = 1.0;
+    assert_int_equal(coord_sim_set_link(r.sim, "coordinator", "operator", &link, NULL),
+                     COORD_OK);
+    expect(&r, get(&r, LONG_MS), COORD_OK);
+    expect(&r, post(&r, 3, 0, 0), COORD_OK);
+    assert_int_equal(coord_sim_run_for(r.sim, 1000, NULL), COORD_OK);
+    assert_int_equal(fake_operator_created(r.fake), 3);
+    assert_true(requests(&r, FAKE_GET) > 2); /* lists may come twice */
+    close_rig(&r);
+}
+
 static void an_outcome_that_stays_unknown_is_told_as_such(void **state)
 {
     (void)state;
     rig r;
     open_rig(&r, FAKE_V1);
     fake_operator_fail(r.fake, FAKE_POST, FAKE_DONE_SILENT, 1);
-    fake_operator_fail(r.fake, FAKE_GET, FAKE_ERROR, 0);
-    expect(&r, get(&r, LONG_MS), COORD_OK);
     const coord_operator_request request = request_of(1, 0, 0);
     /* The list from before comes, no other. */
     fake_operator_set_lag(r.fake, 3600 * 1000);
@@ -485,6 +544,7 @@ static void a_delete_whose_answer_is_lost_deletes_no_more_than_asked(void **stat
         expect(&r, delete (&r, 3, 2, 0), COORD_OK);
         assert_int_equal(fake_operator_deleted(r.fake), 3);
         assert_int_equal(r.answer->collector_count, 3);
+        assert_int_equal(requests(&r, FAKE_DELETE), i == 1 || i == 2 ? 2 : 1);
         close_rig(&r);
     }
 }
@@ -551,7 +611,7 @@ static void a_report_whose_answer_is_lost_replaces_once(void **state)
         rig r;
         open_rig(&r, FAKE_V1);
         fake_operator_scale(r.fake, FAKE_COLLECTORS, 2);
-        fake_operator_set_lag(r.fake, 1500);
+        fake_operator_set_lag(r.fake, 3500);
         assert_int_equal(coord_sim_run_for(r.sim, 3000, NULL), COORD_OK);
         fake_operator_fail(r.fake, FAKE_FAILED, FAULTS[i], 1);
         const char *names[] = {fake_operator_id(r.fake, FAKE_COLLECTORS, 0)};
@@ -560,6 +620,51 @@ static void a_report_whose_answer_is_lost_replaces_once(void **state)
         assert_int_equal(fake_operator_deleted(r.fake), 1);
         close_rig(&r);
     }
+}
+
+static void a_report_in_doubt_is_looked_into_before_it_is_repeated(void **state)
+{
+    (void)state;
+    static const fake_fault FAULTS[] = {FAKE_DONE_SILENT, FAKE_SILENT};
+    for (size_t i = 0; i < 2; i++) {
+        rig r;
+        open_rig(&r, FAKE_V1);
+        fake_operator_scale(r.fake, FAKE_COLLECTORS, 2);
+        fake_operator_fail(r.fake, FAKE_FAILED, FAULTS[i], 1);
+        char id[COORD_ID_SIZE];
+        (void)snprintf(id, sizeof id, "%s", fake_operator_id(r.fake, FAKE_COLLECTORS, 0));
+        const char *names[] = {id};
+        expect(&r,
+               coord_operator_server_failed(r.server, names, 1, 3000, &r.answer, &r.err),
+               COORD_ERR_TIMEOUT);
+        assert_says(r.err.text, "whether it was carried out");
+        assert_says(r.err.text, "job-collector-");
+        fake_operator_set_lag(r.fake, 1000);
+        expect(&r, report(&r, names, 1), COORD_OK);
+        assert_int_equal(fake_operator_created(r.fake), 1);
+        assert_int_equal(fake_operator_deleted(r.fake), 1);
+        close_rig(&r);
+    }
+}
+
+static void a_report_that_is_refused_may_be_made_again(void **state)
+{
+    (void)state;
+    rig r;
+    open_rig(&r, FAKE_V1);
+    fake_operator_scale(r.fake, FAKE_COLLECTORS, 2);
+    fake_operator_fail(r.fake, FAKE_FAILED, FAKE_ERROR, 1);
+    const char *names[] = {fake_operator_id(r.fake, FAKE_COLLECTORS, 0),
+                           fake_operator_id(r.fake, FAKE_COLLECTORS, 1)};
+    expect(&r, report(&r, names, 2), COORD_ERR_REFUSED);
+    assert_int_equal(requests(&r, FAKE_FAILED), 1);
+    expect(&r, report(&r, names, 2), COORD_OK);
+    assert_int_equal(r.answer->collector_count, 2);
+    fake_operator_fail(r.fake, FAKE_FAILED, FAKE_PARTIAL, 1); /* told, and replaced */
+    names[0] = fake_operator_id(r.fake, FAKE_COLLECTORS, 0);
+    expect(&r, report(&r, names, 1), COORD_ERR_REFUSED);
+    assert_int_equal(r.answer->collector_count, 1);
+    close_rig(&r);
 }
 
 /* ---- v2alpha1, and finding out ---- */
@@ -759,6 +864,30 @@ static void requests_that_make_no_sense_are_not_sent(void **state)
     close_rig(&r);
 }
 
+typedef struct errand {
+    coordi_job job;
+    rig *r;
+    coord_status status;
+} errand;
+
+static void run_errand(coordi_job *job)
+{
+    errand *e = COORDI_ITEM(job, errand, job);
+    e->status = get(e->r, LONG_MS);
+}
+
+static void a_call_on_the_loop_thread_is_refused(void **state)
+{
+    (void)state;
+    rig r;
+    open_rig(&r, FAKE_V1);
+    errand e = {.job.run = run_errand, .r = &r};
+    coordi_post(r.near, &e.job);
+    assert_int_equal(coord_sim_run_for(r.sim, 10, NULL), COORD_OK);
+    assert_int_equal(e.status, COORD_ERR_STATE);
+    close_rig(&r);
+}
+
 /* ---- on the loop ---- */
 
 typedef struct note {
@@ -918,6 +1047,9 @@ int main(void)
         cmocka_unit_test(a_create_says_what_it_wants_and_gets_the_new_ones),
         cmocka_unit_test(a_create_whose_answer_is_lost_is_not_done_twice),
         cmocka_unit_test(only_the_difference_is_created_after_a_lost_answer),
+        cmocka_unit_test(lists_have_to_stand_still_before_the_rest_is_created),
+        cmocka_unit_test(from_lists_that_are_not_complete_nothing_is_concluded),
+        cmocka_unit_test(a_change_uses_no_kept_connection_over_which_it_could_come_twice),
         cmocka_unit_test(an_outcome_that_stays_unknown_is_told_as_such),
         cmocka_unit_test(a_partial_create_is_told_with_the_error),
         cmocka_unit_test(a_create_that_certainly_had_no_effect_is_tried_again),
@@ -926,6 +1058,8 @@ int main(void)
         cmocka_unit_test(a_failed_pod_is_replaced_once_however_often_it_is_reported),
         cmocka_unit_test(reports_are_made_pod_by_pod_and_with_bare_names),
         cmocka_unit_test(a_report_whose_answer_is_lost_replaces_once),
+        cmocka_unit_test(a_report_in_doubt_is_looked_into_before_it_is_repeated),
+        cmocka_unit_test(a_report_that_is_refused_may_be_made_again),
         cmocka_unit_test(nodes_come_by_rank_and_some_have_no_address_yet),
         cmocka_unit_test(no_node_with_an_address_is_an_incomplete_answer),
         cmocka_unit_test(nodes_are_added_and_taken_away_but_not_replaced),
@@ -935,6 +1069,7 @@ int main(void)
         cmocka_unit_test(the_environment_fills_in_what_the_options_leave_out),
         cmocka_unit_test(options_that_make_no_sense_are_named),
         cmocka_unit_test(requests_that_make_no_sense_are_not_sent),
+        cmocka_unit_test(a_call_on_the_loop_thread_is_refused),
         cmocka_unit_test(polls_go_on_beside_changes_that_stand_in_line),
         cmocka_unit_test(without_retry_a_failure_is_told_at_once),
         cmocka_unit_test(a_call_that_is_cancelled_or_whose_client_goes_is_not_told),
