@@ -215,7 +215,7 @@ char *coordi_operator_body(const coordi_operator_call *call, size_t *len)
 {
     const coordi_operator_settings *s = &call->op->settings;
     coordi_buf body = {0};
-    if (call->op->api == COORDI_OPERATOR_V2) {
+    if (call->api == COORDI_OPERATOR_V2) {
         coordi_buf_addf(&body, "{\"replicas\": %d}",
                         (int)call->wish.count[COORDI_OPERATOR_NODES]);
         return coordi_buf_take(&body, len);

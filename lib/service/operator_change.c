@@ -85,7 +85,7 @@ void coordi_operator_submit(coordi_operator_call *call)
         finish_nomem(call);
         return;
     }
-    char *path = coordi_operator_path(call, call->op->api, false);
+    char *path = coordi_operator_path(call, call->api, false);
     char *body = coordi_operator_body(call, &len);
     if (body == NULL) {
         coordi_free(path);
@@ -136,11 +136,11 @@ static size_t size_of(const coord_operator_answer *answer)
 }
 
 /* What the server did, as it told; false: out of memory. */
-static bool keep(coordi_operator_call *call, const coord_operator_answer *said)
+static bool keep(coordi_operator_call *call, const coord_operator_answer *said, bool told)
 {
     coord_operator_answer *to = call->so_far;
     coordi_operator_answer_say_as(to, said);
-    to->complete = to->complete && said->complete;
+    to->complete = to->complete && said->complete && told;
     return coordi_operator_answer_merge(to, said);
 }
 
@@ -164,16 +164,23 @@ static void doubt(coordi_operator_call *call)
     coordi_operator_settle(call);
 }
 
+/* "pod: default/x not exists in cache", "module x is not owned by any DIJob" */
 static bool names_the_pod(const coordi_operator_call *call, const char *message)
 {
-    return call->kind == COORDI_OPERATOR_FAILED &&
-           strstr(message, call->names[call->name_at]) != NULL;
+    const char *name = call->names[call->name_at];
+    const size_t len = strlen(name);
+    for (const char *at = strstr(message, name); at != NULL; at = strstr(at + 1, name)) {
+        if (at > message && (at[-1] == '/' || at[-1] == ' ') && at[len] == ' ') {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* It said no. `told`: and what it did before that. */
 static void on_no(coordi_operator_call *call, int http_status, bool told, size_t done)
 {
-    const bool v1 = call->op->api == COORDI_OPERATOR_V1;
+    const bool v1 = call->api == COORDI_OPERATOR_V1;
     const bool failed = call->kind == COORDI_OPERATOR_FAILED;
     if (failed && http_status == 404 &&
         names_the_pod(call, call->failure.cause)) { /* it is not there any more */
@@ -235,7 +242,7 @@ static void on_sent(const coordi_http_reply *reply, void *arg)
         }
         return;
     }
-    const coordi_operator_reading how = {.api = call->op->api,
+    const coordi_operator_reading how = {.api = call->api,
                                          .name_space = s->name_space,
                                          .name = s->name,
                                          .max_replicas = s->max_replicas,
@@ -252,7 +259,7 @@ static void on_sent(const coordi_http_reply *reply, void *arg)
         return;
     }
     const size_t done = size_of(said.answer);
-    const bool kept = keep(call, said.answer);
+    const bool kept = keep(call, said.answer, said.told);
     coord_operator_answer_destroy(said.answer);
     if (!kept) {
         finish_nomem(call);
@@ -363,13 +370,21 @@ static void compare_name(coordi_operator_call *call, const coord_operator_answer
     }
 }
 
+/* From a list that is not complete nothing follows: who is absent may be there. */
+static bool can_compare(const coordi_operator_call *call,
+                        const coord_operator_answer *now)
+{
+    return now->complete && call->asked == call->api &&
+           (call->kind == COORDI_OPERATOR_FAILED || call->before->complete);
+}
+
 static void compare(coordi_operator_call *call, const coord_operator_answer *now)
 {
-    if (!now->complete || (call->before != NULL && !call->before->complete)) {
-        coordi_operator_settle(call); /* who is absent may be there */
+    if (call->before == NULL || !can_compare(call, now)) {
+        coordi_operator_settle(call);
     } else if (call->kind == COORDI_OPERATOR_FAILED) {
         compare_name(call, now);
-    } else if (call->op->api == COORDI_OPERATOR_V2) {
+    } else if (call->api == COORDI_OPERATOR_V2) {
         compare_nodes(call, now);
     } else {
         compare_pods(call, now);
@@ -382,7 +397,7 @@ static void compare(coordi_operator_call *call, const coord_operator_answer *now
 static const char *objection(const coordi_operator_call *call)
 {
     const int32_t *count = call->wish.count;
-    if (call->op->api == COORDI_OPERATOR_V2) {
+    if (call->api == COORDI_OPERATOR_V2) {
         return call->kind == COORDI_OPERATOR_FAILED
                    ? "it speaks v2alpha1, which cannot replace single pods"
                : count[COORDI_OPERATOR_COLLECTORS] + count[COORDI_OPERATOR_LEARNERS] > 0
@@ -401,6 +416,7 @@ static const char *objection(const coordi_operator_call *call)
 
 static void begin(coordi_operator_call *call, coord_operator_answer *list)
 {
+    call->api = call->asked;
     const char *why = objection(call);
     coord_operator_answer_destroy(call->before);
     call->before = list;
@@ -408,7 +424,7 @@ static void begin(coordi_operator_call *call, coord_operator_answer *list)
         finish_with(call, COORD_ERR_UNSUPPORTED, why);
         return;
     }
-    call->so_far = coordi_operator_answer_create(call->op->api);
+    call->so_far = coordi_operator_answer_create(call->api);
     if (call->so_far == NULL) {
         finish_nomem(call);
     } else if (call->kind == COORDI_OPERATOR_FAILED) {

@@ -62,10 +62,25 @@ static coord_status describe_end(const coordi_operator_call *call, coord_status 
     return coordi_fail_copy(err, &call->failure);
 }
 
+/* After a failure an answer is only worth telling if it has something to tell. */
+static coord_operator_answer *take_answer(coordi_operator_call *call, coord_status status)
+{
+    coord_operator_answer *answer = call->so_far;
+    const bool empty = answer != NULL && answer->collector_count + answer->learner_count +
+                                                 answer->node_count + answer->unknown ==
+                                             0;
+    if (status != COORD_OK && empty) {
+        return NULL; /* the call frees it */
+    }
+    call->so_far = NULL;
+    return answer;
+}
+
 void coordi_operator_finish(coordi_operator_call *call, coord_status status)
 {
     coord_error error;
-    coordi_operator_outcome outcome = {.status = status, .answer = call->so_far};
+    coordi_operator_outcome outcome = {.status = status,
+                                       .answer = take_answer(call, status)};
     coordi_operator_done_fn *done = call->done;
     void *arg = call->arg;
     if (status != COORD_OK) {
@@ -75,7 +90,6 @@ void coordi_operator_finish(coordi_operator_call *call, coord_status status)
         COORDI_LOG(&call->op->log, COORD_LOG_DEBUG, "%s failed: why=\"%s: %s\"",
                    call->what, error.text, error.cause);
     }
-    call->so_far = NULL;
     leave(call);
     coordi_operator_call_free(call);
     done(&outcome, arg);
@@ -287,7 +301,7 @@ static void on_look(const coordi_http_reply *reply, void *arg)
     if (said.answer != NULL) {
         op->api = call->asked;
     }
-    if (rc == COORD_OK) {
+    if (rc == COORD_OK && said.answer != NULL) {
         on_list(call, said.answer);
         return;
     }

@@ -39,28 +39,31 @@ typedef struct create_op {
     coord_operator_server *made;
 } create_op;
 
-static void run_create(coordi_op *op)
+static coord_status make(create_op *call, coord_error *err)
 {
-    create_op *call = (create_op *)op;
-    coord_error err;
     coord_operator_server *server = coordi_zalloc(sizeof *server);
-    coord_status rc =
-        server == NULL ? coordi_fail_nomem(&err, "operator server") : COORD_OK;
-    if (rc == COORD_OK) {
-        rc = coordi_operator_create(op->loop, call->settings, call->log, &server->inside,
-                                    &err);
+    if (server == NULL) {
+        return coordi_fail_nomem(err, "operator server");
     }
+    const coord_status rc = coordi_operator_create(call->op.loop, call->settings,
+                                                   call->log, &server->inside, err);
     if (rc != COORD_OK) {
         coordi_free(server);
-        coordi_op_finish(op, rc, &err);
-        return;
+        return rc;
     }
     atomic_init(&server->refs, 1);
-    server->loop = coordi_loop_ref(op->loop);
+    server->loop = coordi_loop_ref(call->op.loop);
     memcpy(server->name_space, call->settings->name_space, sizeof server->name_space);
     coordi_list_init(&server->waiting);
     call->made = server;
-    coordi_op_finish(op, COORD_OK, NULL);
+    return COORD_OK;
+}
+
+static void run_create(coordi_op *op)
+{
+    coord_error err;
+    const coord_status rc = make((create_op *)op, &err);
+    coordi_op_finish(op, rc, rc == COORD_OK ? NULL : &err);
 }
 
 static coord_status create_on(coord_loop *loop, const coord_operator_server_options *o,

@@ -141,13 +141,14 @@ struct coordi_operator_call {
 
     coordi_http_request *http; /* under way; else NULL */
     coordi_timer timer;
-    coordi_operator_api asked;          /* by the look under way */
-    bool other_asked;                   /* both APIs were, one after the other */
-    uint64_t serial;                    /* op->serial when the look was sent */
-    unsigned attempts;                  /* that failed since the last that went well */
-    coord_error failure;                /* the last */
-    bool in_doubt;                      /* an answer is missing */
-    bool compared;                      /* once at least since then */
+    coordi_operator_api asked; /* by the look under way */
+    coordi_operator_api api;   /* of the change: that of the list from before it */
+    bool other_asked;          /* both APIs were, one after the other */
+    uint64_t serial;           /* op->serial when the look was sent */
+    unsigned attempts;         /* that failed since the last that went well */
+    coord_error failure;       /* the last */
+    bool in_doubt;             /* an answer is missing */
+    bool compared;             /* once at least since then */
     size_t seen[COORDI_OPERATOR_LISTS]; /* of the change, at the last comparison */
     coord_operator_answer *before;      /* the list before it; NULL: none yet */
     coord_operator_answer *so_far;      /* what the answer to the caller will be */

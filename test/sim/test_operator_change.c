@@ -265,7 +265,7 @@ static void reports_are_made_pod_by_pod_and_with_bare_names(void **state)
     operator_open(&r, FAKE_V1);
     fake_operator_add(r.fake, FAKE_COLLECTORS, "job-collector-aaaaa.default:22270");
     fake_operator_add(r.fake, FAKE_LEARNERS, "job-learner-bbbbb.default:22271");
-    const char *names[] = {"job-collector-aaaaa.default:22270", "never-there",
+    const char *names[] = {"job-collector-aaaaa.default:22270", "job",
                            "job-learner-bbbbb.default.svc.cluster.local:22271"};
     expect(&r, operator_report(&r, names, 3), COORD_OK);
     assert_int_equal(operator_requests(&r, FAKE_FAILED), 3);
