@@ -102,8 +102,8 @@ typedef struct coord_operator_answer {
     size_t node_count;
     size_t pending; /**< v2alpha1: ranks that have no address yet */
     bool complete;  /**< false: part of the list is not to be had, and who is
-                     *   absent may well be there. So it is when entries were
-                     *   skipped, and with v2alpha1 when no rank has an address */
+                     *   absent may well be there. So it is when entries made
+                     *   no sense, and with v2alpha1 when no rank has an address */
     bool inferred;  /**< not said by the server: it is the difference of lists */
     size_t skipped; /**< entries that made no sense, or came twice */
     const char *skipped_text; /**< the first of them and why; "": none */
