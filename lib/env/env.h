@@ -81,6 +81,7 @@ typedef struct coordi_http_spec {
     char *body;         /* from coordi_alloc; taken over, also when the call fails */
     size_t body_len;
     int64_t timeout_ms; /* for all of it: resolve, connect, send, answer */
+    int64_t connect_ms; /* of that: to resolve, and for each address to connect; 0: all */
     bool fresh;         /* a connection of its own: libcurl would silently send again on a
                          * kept connection that dies unanswered */
     size_t max_reply_bytes;    /* 0: 1 MiB */

@@ -91,6 +91,9 @@ static coord_status launch(coordi_http_request *request, coord_error *err)
     }
     /* A silent address must leave time for those behind it. */
     int64_t share = time / (int64_t)left;
+    if (request->connect_ms > 0 && request->connect_ms < share) {
+        share = request->connect_ms;
+    }
     const char *numeric = peer->known.text[(peer->good + request->tried) % count];
     coord_status rc =
         coordi_shard_send(request, numeric, time, share < 1 ? 1 : share, err);
@@ -278,6 +281,7 @@ static coordi_http_request *request_create(coordi_http_peer *peer,
     request->body = spec->body;
     request->body_len = spec->body_len;
     request->deadline_ms = coordi_real_now() + (time > INT_MAX ? INT_MAX : time);
+    request->connect_ms = spec->connect_ms;
     request->fresh = spec->fresh;
     request->max_reply_bytes =
         spec->max_reply_bytes == 0 ? DEFAULT_REPLY_BYTES : spec->max_reply_bytes;
@@ -288,6 +292,13 @@ static coordi_http_request *request_create(coordi_http_peer *peer,
     request->arg = spec->arg;
     coordi_list_append(&peer->waiting, &request->link);
     return request;
+}
+
+static int64_t resolve_until(const coordi_http_request *request)
+{
+    const int64_t at_ms = coordi_real_now() + request->connect_ms;
+    return request->connect_ms > 0 && at_ms < request->deadline_ms ? at_ms
+                                                                   : request->deadline_ms;
 }
 
 coord_status coordi_real_http_send(coordi_http_peer *peer, const coordi_http_spec *spec,
@@ -303,7 +314,7 @@ coord_status coordi_real_http_send(coordi_http_peer *peer, const coordi_http_spe
         rc = launch(request, err);
     } else {
         rc = coordi_client_ask(peer, err);
-        coordi_heap_set(&peer->loop->timers, &request->timer, request->deadline_ms);
+        coordi_heap_set(&peer->loop->timers, &request->timer, resolve_until(request));
     }
     if (rc != COORD_OK) {
         request_free(request);

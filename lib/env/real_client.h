@@ -35,6 +35,7 @@ struct coordi_http_request {
     char *body;
     size_t body_len;
     int64_t deadline_ms;
+    int64_t connect_ms; /* 0: no limit of its own */
     bool fresh;
     size_t max_reply_bytes;
     coordi_http_done_fn *done;

@@ -379,6 +379,7 @@ static coordi_http_request *make(coordi_http_peer *peer, const coordi_http_spec 
     request->max_reply_bytes =
         spec->max_reply_bytes == 0 ? REPLY_BYTES : spec->max_reply_bytes;
     request->timeout_ms = spec->timeout_ms;
+    request->connect_ms = spec->connect_ms;
     request->fresh = spec->fresh;
     request->marked = !peer->loop->foreign;
     request->done = spec->done;
@@ -427,6 +428,10 @@ static void send_out(coordi_http_request *request, coordi_sim_call *first,
     }
     if (!request->on_kept && !can_connect(request)) {
         request->unconnected = true;
+        if (request->connect_ms > 0 && request->connect_ms < request->timeout_ms) {
+            request->timeout_ms = request->connect_ms;
+            coordi_sim_at(sim, &request->deadline, sim->now_ms + request->timeout_ms);
+        }
         return;
     }
     const coord_sim_link *link = coordi_sim_link_of(sim, request->from, to, &plain);

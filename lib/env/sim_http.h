@@ -54,6 +54,7 @@ struct coordi_http_request {
     size_t body_len;
     size_t max_reply_bytes;
     int64_t timeout_ms;
+    int64_t connect_ms; /* 0: no limit of its own */
     bool fresh;
     bool marked;
     bool on_kept; /* goes over a kept connection */

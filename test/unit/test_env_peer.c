@@ -2,8 +2,10 @@
 #include "base/alloc.h"
 #include "support/client_rig.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -32,6 +35,38 @@ static void a_refused_connection_is_certainly_not_delivered(void **state)
     assert_int_equal(g->error.os_errno, ECONNREFUSED);
     assert_non_null(strstr(g->error.cause, "refused"));
     client_rig_close(&r);
+}
+
+/* Connections beyond a listener's backlog get no answer, not even a no. */
+static void
+what_does_not_connect_is_given_up_sooner_than_what_does_not_answer(void **state)
+{
+    (void)state;
+    enum { MORE_THAN_FIT = 4 };
+    struct sockaddr_in where = {.sin_family = AF_INET};
+    socklen_t len = sizeof where;
+    int fds[MORE_THAN_FIT];
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&where, sizeof where), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&where, &len), 0);
+    for (int i = 0; i < MORE_THAN_FIT; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)!connect(fds[i], (struct sockaddr *)&where, sizeof where);
+    }
+    client_rig r;
+    client_rig_open_at(&r, "127.0.0.1", ntohs(where.sin_port));
+    r.spec.timeout_ms = 3600 * 1000;
+    r.spec.connect_ms = 50;
+    client_got *g = client_request(&r);
+    assert_int_equal(g->status, COORD_ERR_TIMEOUT);
+    assert_true(g->undelivered);
+    client_rig_close(&r);
+    for (int i = 0; i < MORE_THAN_FIT; i++) {
+        (void)close(fds[i]);
+    }
+    (void)close(listener);
 }
 
 static void a_name_is_resolved_and_kept_as_the_host_header(void **state)
@@ -424,6 +459,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_connection_is_certainly_not_delivered),
+        cmocka_unit_test(
+            what_does_not_connect_is_given_up_sooner_than_what_does_not_answer),
         cmocka_unit_test(a_name_is_resolved_and_kept_as_the_host_header),
         cmocka_unit_test(a_name_that_does_not_exist_is_not_delivered),
         cmocka_unit_test(a_peer_can_go_while_its_name_is_being_resolved),

@@ -62,6 +62,10 @@ static void what_gives_back_or_tells_does_nothing(void **state)
     coord_learner_destroy(NULL);
     coord_connection_destroy(NULL);
     coord_launcher_destroy(NULL);
+    coord_operator_answer_destroy(NULL);
+    coord_operator_request_init(NULL, 0);
+    coord_operator_server_destroy(NULL);
+    coord_operator_server_options_init(NULL, 0);
     coord_loop_destroy(NULL);
     coord_master_destroy(NULL);
     coord_resource_manager_destroy(NULL);
@@ -85,6 +89,7 @@ static void what_has_a_status_says_that_an_argument_is_wrong(void **state)
     (void)state;
     comm_coordinator_delivery delivery = {.size = sizeof delivery};
     coord_launcher_exit how;
+    coord_operator_answer *operator_answer;
     coord_task *task = NULL;
     coord_connection *connection = NULL;
     const char *id = NULL;
@@ -116,6 +121,11 @@ static void what_has_a_status_says_that_an_argument_is_wrong(void **state)
         coord_launcher_post_stop(NULL, "x", 1, NULL),
         coord_launcher_wait(NULL, "x", 1, &how, NULL),
         coord_launcher_close(NULL, 1, NULL),
+        coord_operator_server_create(NULL, NULL, NULL),
+        coord_operator_server_get(NULL, 1, &operator_answer, NULL),
+        coord_operator_server_post(NULL, NULL, 1, &operator_answer, NULL),
+        coord_operator_server_delete(NULL, NULL, 1, &operator_answer, NULL),
+        coord_operator_server_failed(NULL, NULL, 0, 1, &operator_answer, NULL),
         coord_loop_create(NULL, NULL, NULL),
         coord_loop_step(NULL, 0, NULL),
         coord_master_create(NULL, NULL, NULL),
