@@ -15,6 +15,7 @@
 #include "coord/log.h"
 #include "coord/loop.h"
 #include "coord/master.h"
+#include "coord/membership.h"
 #include "coord/operator_server.h"
 #include "coord/out.h"
 #include "coord/resource_manager.h"

@@ -43,8 +43,25 @@ typedef coord_status comm_coordinator_get_data_fn(CommCoordinator *c, const char
 typedef void comm_coordinator_send_info_fn(CommCoordinator *c, const char *task_id,
                                            const char *buffer_id, coord_text info,
                                            void *user);
-/** A collector has joined or left while running; not for those of the configuration. */
+/**
+ * A worker of that role has joined: an operator server, discovery or
+ * comm_coordinator_add_worker() brought it, and it is ready for its first task. Or it has
+ * left: it was removed, or is no longer listed, and gets no further task. Once each for
+ * every change, in the order in which they happened, and never two at a time; not before
+ * comm_coordinator_start() has succeeded, but then also for those that came meanwhile.
+ * Not for workers of the configuration, nor when a connection is lost and comes back.
+ * comm_coordinator_status() names who is there.
+ */
 typedef void comm_coordinator_member_fn(CommCoordinator *c, void *user);
+/**
+ * Who is there? Puts lines of text into `out`, one for each worker, as a discovery
+ * command prints them (membership.h). Asked every `discovery.interval_s`.
+ *
+ * @return COORD_OK: these are all there are. Anything else: not known now; those listed
+ * last stay.
+ */
+typedef coord_status comm_coordinator_discovery_fn(CommCoordinator *c, coord_out *out,
+                                                   void *user);
 /** The worker has accepted the task. */
 typedef void comm_coordinator_start_fn(CommCoordinator *c, const char *task_id,
                                        const char *worker_id, void *user);
@@ -87,6 +104,9 @@ typedef struct comm_coordinator_callbacks {
     comm_coordinator_finish_fn *deal_with_learner_finish_task;
     comm_coordinator_member_fn *deal_with_increase_collector; /**< optional */
     comm_coordinator_member_fn *deal_with_decrease_collector; /**< optional */
+    comm_coordinator_member_fn *deal_with_increase_learner;   /**< optional */
+    comm_coordinator_member_fn *deal_with_decrease_learner;   /**< optional */
+    comm_coordinator_discovery_fn *deal_with_discovery;       /**< optional */
     comm_coordinator_start_fn *deal_with_task_start;          /**< optional */
     comm_coordinator_restart_fn *deal_with_task_restart;      /**< optional */
     comm_coordinator_resume_fn *deal_with_task_resume;        /**< optional */

@@ -53,7 +53,7 @@ static void init_fields(CommCoordinator *c, coord_loop *loop)
     atomic_flag_clear(&c->begun);
     c->loop = loop;
     for (int role = 0; role < COORDI_ROLES; role++) {
-        coordi_list_init(&c->queues[role]);
+        coordi_queue_init(&c->queues[role]);
     }
     coordi_list_init(&c->past_oldest_first);
     coordi_list_init(&c->await_start);

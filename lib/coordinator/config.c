@@ -297,7 +297,7 @@ static coord_status read_worker(const char *path, coord_role role, coord_text va
     if (count != 3) {
         return wrong(err, path, "must be a list of three: [id, host, port]", value);
     }
-    out->role = role;
+    *out = (coordi_config_worker){.role = role};
     (void)snprintf(at, sizeof at, "%s[0]", path);
     if (coordi_json_string(item[0], out->id, sizeof out->id) != COORD_OK ||
         out->id[0] == '\0') {
@@ -542,4 +542,32 @@ char *coordi_config_help(void)
                                                : KEYS[i].help);
     }
     return coordi_buf_take(&buf, NULL);
+}
+
+coord_status coordi_config_add_worker(coordi_config *config,
+                                      const coordi_config_worker *worker,
+                                      coord_error *err)
+{
+    for (size_t i = 0; i < config->worker_count; i++) {
+        if (config->workers[i].role == worker->role &&
+            strcmp(config->workers[i].id, worker->id) == 0)
+            return coordi_fail(err, COORD_ERR_EXISTS, "there is a %s '%s'",
+                               coord_role_str(worker->role), worker->id);
+    }
+    if (!reserve_worker(config))
+        return coordi_fail_nomem(err, "worker");
+    config->workers[config->worker_count++] = *worker;
+    return COORD_OK;
+}
+bool coordi_config_remove_worker(coordi_config *config, coord_role role, const char *id)
+{
+    for (size_t i = 0; i < config->worker_count; i++) {
+        if (config->workers[i].role == role && strcmp(config->workers[i].id, id) == 0) {
+            memmove(&config->workers[i], &config->workers[i + 1],
+                    (config->worker_count - i - 1) * sizeof *config->workers);
+            config->worker_count--;
+            return true;
+        }
+    }
+    return false;
 }

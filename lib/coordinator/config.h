@@ -9,12 +9,13 @@
 #include "coord/loop.h"
 #include "coord/resource_manager.h"
 
-/* A worker of the configuration. */
+/* A worker that belongs here for as long as the configuration or the host says so. */
 typedef struct coordi_config_worker {
     coord_role role;
     char id[COORD_ID_SIZE];
     char host[COORDI_HOST_SIZE];
     uint16_t port;
+    bool by_host; /* has come since then: comm_coordinator_add_worker() */
 } coordi_config_worker;
 
 typedef struct coordi_config {
@@ -49,7 +50,17 @@ typedef struct coordi_config {
     int64_t ledger_keep;
     int64_t max_body_bytes;
     int64_t max_inflight_bytes;
+    struct {
+        bool given;
+    } operator_server;
+    struct {
+        bool given;
+    } discovery;
 } coordi_config;
+coord_status coordi_config_add_worker(coordi_config *config,
+                                      const coordi_config_worker *worker,
+                                      coord_error *err);
+bool coordi_config_remove_worker(coordi_config *config, coord_role role, const char *id);
 
 /* Reads and checks everything. *ret is untouched on failure. */
 coord_status coordi_config_read(coord_text json, coordi_config *ret, coord_error *err);

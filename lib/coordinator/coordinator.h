@@ -32,8 +32,10 @@ typedef struct coordi_member coordi_member;
 typedef struct coordi_run coordi_run;
 typedef struct coordi_send_op coordi_send_op;
 typedef struct coordi_history coordi_history;
+typedef struct coordi_notice coordi_notice;
+typedef struct coordi_roster coordi_roster;
 
-enum { COORDI_ROLES = 2 };
+enum { COORDI_ROLES = 2, COORDI_SOURCES = 2 };
 
 /* ---- the coordinator ---- */
 
@@ -56,6 +58,12 @@ typedef struct coordi_counters {
     uint64_t quarantined; /* how often a worker was */
 } coordi_counters;
 
+/* Runs of one role that wait for a worker. */
+typedef struct coordi_queue {
+    coordi_link runs;      /* oldest first */
+    coordi_timer patience; /* ... of those that were moved, when nobody is connected */
+} coordi_queue;
+
 struct CommCoordinator {
     atomic_size_t refs;
     coord_loop *loop; /* a reference */
@@ -72,15 +80,20 @@ struct CommCoordinator {
     bool draining;        /* takes no more tasks */
     coord_master *master; /* NULL unless started */
     coordi_executor *executor;
-    coordi_lane *lane; /* for runs that have none (any more) */
+    coordi_lane *lane;        /* for runs that have none (any more) */
+    coordi_lane *member_lane; /* where the host hears of members */
+    size_t host_calls;        /* on their way, beside those of runs */
     coord_resource_manager *resources;
-    coordi_ledger *ledger;            /* NULL: none */
-    atomic_flag begun;                /* start() was called, and has not failed */
-    coordi_ticket_key key;            /* of its requests' ids */
-    uint64_t last_number;             /* of a task */
-    coordi_map members[COORDI_ROLES]; /* by id */
-    coordi_map runs;                  /* by task id; queued ones, too */
-    coordi_link queues[COORDI_ROLES]; /* runs that wait for a worker, oldest first */
+    coordi_ledger *ledger;                  /* NULL: none */
+    atomic_flag begun;                      /* start() was called, and has not failed */
+    coordi_ticket_key key;                  /* of its requests' ids */
+    uint64_t last_number;                   /* of a task */
+    coordi_map members[COORDI_ROLES];       /* by id */
+    coordi_roster *rosters[COORDI_SOURCES]; /* of its sources; NULL: no such */
+    bool elastic;       /* workers may come that nobody knows of yet */
+    coordi_timer sweep; /* of members that were removed and have gone */
+    coordi_map runs;    /* by task id; queued ones, too */
+    coordi_queue queues[COORDI_ROLES];
     size_t queued;
     coordi_counters counters;
     coordi_map past; /* tasks that failed, by id: history.c */
@@ -98,17 +111,27 @@ struct CommCoordinator {
 CommCoordinator *coordi_coordinator_ref(CommCoordinator *c);
 void coordi_coordinator_unref(CommCoordinator *c);
 
-/* lifecycle.c */
+/* start.c */
 /* Takes the ledger over; NULL: none. */
 coord_status coordi_coordinator_begin(CommCoordinator *c, coordi_ledger *ledger,
                                       coord_error *err);
+/* While it starts: are enough workers there? */
+void coordi_coordinator_check_start(CommCoordinator *c);
+
+/* lifecycle.c */
 void coordi_coordinator_begin_close(CommCoordinator *c);
 void coordi_coordinator_tear_down(CommCoordinator *c);
+/* All that start made. */
+void coordi_coordinator_release(CommCoordinator *c);
 /* A member has become ready, or a run or member has gone: is anybody waiting for that? */
 void coordi_coordinator_check(CommCoordinator *c);
+
+/* queue.c */
+void coordi_queue_init(coordi_queue *queue);
 /* Workers of a role that are connected and of use. */
 size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role);
-/* A worker has gone: tasks that were moved and have nobody left to wait for fail. */
+/* Workers have come or gone: tasks that were moved and have nobody left to wait for fail;
+ * where workers may come that nobody knows of yet, after max_retry_second. */
 void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role);
 /* Gives free workers to the runs that wait longest. */
 void coordi_coordinator_pump(CommCoordinator *c, coord_role role);
@@ -137,6 +160,15 @@ typedef enum coordi_member_state {
     COORDI_MEMBER_GONE
 } coordi_member_state;
 
+/* Who has brought it. */
+typedef enum coordi_origin {
+    COORDI_ORIGIN_CONFIG,
+    COORDI_ORIGIN_HOST, /* comm_coordinator_add_worker() */
+    COORDI_ORIGIN_OPERATOR,
+    COORDI_ORIGIN_DISCOVERY,
+    COORDI_ORIGIN_LEDGER /* was there in an earlier life; a source may list it again */
+} coordi_origin;
+
 /* Which request of an attempt that was given up is still under way. */
 typedef enum coordi_left_kind {
     COORDI_LEFT_WORK,
@@ -147,6 +179,7 @@ typedef enum coordi_left_kind {
 struct coordi_member {
     CommCoordinator *c;
     coordi_config_worker worker; /* role, id, host, port */
+    coordi_origin origin;
     coordi_member_state state;
     int64_t since_ms;             /* of the state */
     coord_connection *connection; /* NULL while AWAY or GONE */
@@ -155,6 +188,10 @@ struct coordi_member {
     char *resource;               /* what it said last that it has; JSON, owned */
     bool parted;                  /* disconnected: its slave knows */
     bool leaving;                 /* to be disconnected as soon as it is idle */
+    bool removed;                 /* ... and then forgotten */
+    coordi_member *heir;          /* takes its place then; owned; NULL: nobody */
+    coordi_notice *increase;      /* for the host, when it is ready; NULL: it knows */
+    coordi_notice *decrease;      /* ... when it was removed */
     coordi_timer retry; /* AWAY: connects; RECOVERING: ends the patience with `left`;
                          * QUARANTINED: probes */
     int64_t pause_ms;   /* before the next attempt; grows */
@@ -177,9 +214,11 @@ struct coordi_member {
 };
 
 const char *coordi_member_state_str(coordi_member_state state);
-coord_status coordi_member_add(CommCoordinator *c, const coordi_config_worker *worker,
-                               coord_error *err);
-void coordi_member_free(coordi_member *m);
+/* Not yet among the members. NULL: no memory. */
+coordi_member *coordi_member_create(CommCoordinator *c,
+                                    const coordi_config_worker *worker,
+                                    coordi_origin origin);
+void coordi_member_free(coordi_member *m); /* takes NULL */
 void coordi_member_connect(coordi_member *m);
 /* What its connections are called in the master's tables. */
 void coordi_member_print_key(const coordi_member *m, char key[COORDI_KEY_SIZE]);

@@ -6,6 +6,7 @@
  * alive and of no use becomes QUARANTINED (recover.c). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "coordinator/membership.h"
 #include "coordinator/reason.h"
 
 #include <stdio.h>
@@ -56,20 +57,21 @@ void coordi_member_set_state(coordi_member *m, coordi_member_state state)
 
 /* ---- life ---- */
 
-coord_status coordi_member_add(CommCoordinator *c, const coordi_config_worker *worker,
-                               coord_error *err)
+coordi_member *coordi_member_create(CommCoordinator *c,
+                                    const coordi_config_worker *worker,
+                                    coordi_origin origin)
 {
     coordi_member *m = coordi_zalloc(sizeof *m);
-    if (m == NULL || !coordi_map_put(&c->members[worker->role], worker->id, m)) {
-        coordi_free(m);
-        return coordi_fail_nomem(err, "worker");
+    if (m == NULL) {
+        return NULL;
     }
     m->c = c;
     m->worker = *worker;
+    m->origin = origin;
     m->retry.fire = on_retry;
     m->away_since_ms = coordi_now(c->loop);
     m->since_ms = m->away_since_ms;
-    return COORD_OK;
+    return m;
 }
 
 static void forget_connection(coordi_member *m, const coord_error *why)
@@ -86,8 +88,14 @@ static void forget_connection(coordi_member *m, const coord_error *why)
 void coordi_member_free(coordi_member *m)
 {
     coord_error why;
+    if (m == NULL) {
+        return;
+    }
     (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
     coordi_member_drop(m, &why);
+    coordi_member_free(m->heir);
+    coordi_notice_free(m->increase);
+    coordi_notice_free(m->decrease);
     coordi_free(m->resource);
     coordi_free(m);
 }
@@ -138,7 +146,7 @@ void coordi_member_lose(coordi_member *m, const coord_error *why)
     coord_error told = *why; /* may belong to what goes now */
     int64_t now = coordi_now(m->c->loop);
     bool was_connected = coordi_member_is_connected(m);
-    bool closing = m->c->phase == COORDI_PHASE_CLOSING;
+    bool ends = m->leaving || m->c->phase == COORDI_PHASE_CLOSING;
 
     if (was_connected) {
         m->away_since_ms = now;
@@ -150,9 +158,11 @@ void coordi_member_lose(coordi_member *m, const coord_error *why)
                    "worker lost worker=%s role=%s why=\"%s\" cause=\"%s\"", m->worker.id,
                    coord_role_str(m->worker.role), told.text, told.cause);
     }
-    coordi_member_set_state(m, closing ? COORDI_MEMBER_GONE : COORDI_MEMBER_AWAY);
+    coordi_member_set_state(m, ends ? COORDI_MEMBER_GONE : COORDI_MEMBER_AWAY);
     detach(m, &told);
-    if (!closing) {
+    if (ends) {
+        coordi_membership_gone(m);
+    } else {
         bool eager = now - m->away_since_ms < m->c->config.max_retry_ms;
         int64_t longest = eager ? PAUSE_EAGER_MS : PAUSE_LONGEST_MS;
         m->pause_ms = m->pause_ms == 0 ? PAUSE_FIRST_MS : m->pause_ms * 2;
@@ -168,6 +178,7 @@ void coordi_member_drop(coordi_member *m, const coord_error *why)
     if (m->state != COORDI_MEMBER_GONE) {
         coordi_member_set_state(m, COORDI_MEMBER_GONE);
         detach(m, why);
+        coordi_membership_gone(m);
     }
 }
 
@@ -212,6 +223,7 @@ static void on_proven(coord_connection *connection, void *arg)
         }
         COORDI_LOG(&m->c->log, COORD_LOG_INFO, "worker kept worker=%s role=%s",
                    m->worker.id, coord_role_str(m->worker.role));
+        coordi_membership_ready(m);
     }
     coordi_coordinator_check(m->c);
 }
@@ -351,7 +363,7 @@ void coordi_member_leave(coordi_member *m)
         coordi_member_set_state(m, COORDI_MEMBER_LEAVING);
         return;
     }
-    (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
+    (void)coordi_fail(&why, COORD_ERR_CLOSED, "it was to leave, and was not connected");
     coordi_member_drop(m, &why);
     coordi_coordinator_check(m->c);
 }

@@ -16,6 +16,7 @@
  * close without a task. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "coordinator/membership.h"
 #include "coordinator/reason.h"
 
 enum {
@@ -237,6 +238,7 @@ static void become_free(coordi_member *m)
     m->why.status = COORD_OK;
     m->lost_why.status = COORD_OK;
     coordi_member_let_run_finish(m);
+    coordi_membership_ready(m);
 }
 
 static void on_resource(coord_task *task, void *arg)

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "codec/json.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/membership.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -261,11 +261,25 @@ static bool is_same_address(const CommCoordinator *c, const coordi_ledger_past *
     return strcmp(past->address, address) == 0;
 }
 
+/* One that a source brought then may be listed again; till then it belongs here. */
+static coordi_member *find_member(CommCoordinator *c, const coordi_ledger_worker *past)
+{
+    coordi_member *m = coordi_map_get(&c->members[past->role], past->id);
+    if (m != NULL || !past->connected || !coordi_membership_has_sources(c)) {
+        return m;
+    }
+    coordi_config_worker worker = {.role = past->role, .port = past->port};
+    memcpy(worker.id, past->id, sizeof worker.id);
+    memcpy(worker.host, past->host, sizeof worker.host);
+    (void)coordi_membership_add(c, &worker, COORDI_ORIGIN_LEDGER, NULL);
+    return coordi_map_get(&c->members[past->role], past->id);
+}
+
 static void restore_worker(CommCoordinator *c, const coordi_ledger_past *past,
                            const coordi_ledger_worker *worker, bool same_address)
 {
     char key[COORDI_KEY_SIZE];
-    coordi_member *m = coordi_map_get(&c->members[worker->role], worker->id);
+    coordi_member *m = find_member(c, worker);
     bool same = m != NULL && strcmp(m->worker.host, worker->host) == 0 &&
                 m->worker.port == worker->port;
     if (same && same_address && worker->connected) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/line.h"
 #include "codec/json.h"
+#include "coordinator/membership.h"
 #include "coordinator/reason.h"
 
 #include <stdio.h>
@@ -180,10 +181,14 @@ static bool may_move(const coordi_run *run)
 {
     const CommCoordinator *c = run->c;
     size_t others = coordi_coordinator_count_ready(c, run->kind->role);
-    if (run->member != NULL && coordi_member_is_ready(run->member)) {
+    const coordi_member *m = run->member;
+    if (m != NULL && coordi_member_is_ready(m) && !m->leaving) {
         others--;
     }
-    return c->phase == COORDI_PHASE_RUNNING && others > 0 &&
+    bool starting =
+        c->phase == COORDI_PHASE_STARTING; /* who will be there is not known */
+    bool elsewhere = starting || others > 0 || coordi_membership_may_grow(c);
+    return (starting || c->phase == COORDI_PHASE_RUNNING) && elsewhere &&
            run->losses < (uint64_t)c->config.max_reassign;
 }
 
@@ -349,13 +354,13 @@ void coordi_run_queue(coordi_run *run)
 {
     COORDI_LOG(&run->c->log, COORD_LOG_INFO, "task queued task=%s role=%s", run->id,
                coord_role_str(run->kind->role));
-    coordi_list_append(&run->c->queues[run->kind->role], &run->queue);
+    coordi_list_append(&run->c->queues[run->kind->role].runs, &run->queue);
     await_worker(run);
 }
 
 void coordi_run_queue_again(coordi_run *run)
 {
-    coordi_list_prepend(&run->c->queues[run->kind->role], &run->queue);
+    coordi_list_prepend(&run->c->queues[run->kind->role].runs, &run->queue);
     await_worker(run);
     coordi_coordinator_check_stranded(run->c, run->kind->role);
 }

@@ -1,5 +1,6 @@
 /* A snapshot for people and programs that look in from outside. */
 #include "coordinator/history.h"
+#include "coordinator/membership.h"
 
 #include <string.h>
 
@@ -20,7 +21,9 @@ static void add_worker(coordi_buf *buf, const coordi_member *m, bool first)
     add_string(buf, "id", m->worker.id);
     add_string(buf, "host", m->worker.host);
     coordi_buf_addf(buf, ", \"port\": %u", (unsigned)m->worker.port);
+    add_string(buf, "origin", coordi_origin_str(m->origin));
     add_string(buf, "state", coordi_member_state_str(m->state));
+    coordi_buf_addf(buf, ", \"removed\": %s", m->removed ? "true" : "false");
     add_string(buf, "task", m->run == NULL ? NULL : m->run->id);
     char words[400] = "";
     if (m->why.status != COORD_OK) {

@@ -361,7 +361,7 @@ static crowd count_members(const coordi_map *members)
 static size_t count_before(const CommCoordinator *c, const coordi_run *run)
 {
     size_t before = 0;
-    const coordi_link *head = &c->queues[run->kind->role];
+    const coordi_link *head = &c->queues[run->kind->role].runs;
     for (const coordi_link *at = head->next; at != head && at != &run->queue;
          at = at->next) {
         before++;

@@ -379,6 +379,30 @@ void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learne
     }
 }
 
+static void on_increase_collector(CommCoordinator *c, void *user)
+{
+    (void)c;
+    note(user, "increase", "collector", "-");
+}
+
+static void on_decrease_collector(CommCoordinator *c, void *user)
+{
+    (void)c;
+    note(user, "decrease", "collector", "-");
+}
+
+static void on_increase_learner(CommCoordinator *c, void *user)
+{
+    (void)c;
+    note(user, "increase", "learner", "-");
+}
+
+static void on_decrease_learner(CommCoordinator *c, void *user)
+{
+    (void)c;
+    note(user, "decrease", "learner", "-");
+}
+
 static void print_config(cluster *k, const char *more)
 {
     size_t at = (size_t)snprintf(k->config, sizeof k->config,
@@ -390,7 +414,7 @@ static void print_config(cluster *k, const char *more)
         bool first = true;
         for (int i = 0; i < k->worker_count; i++) {
             const cluster_worker *w = &k->workers[i];
-            if (w->role == (coord_role)role) {
+            if (w->role == (coord_role)role && !w->stranger) {
                 at += (size_t)snprintf(k->config + at, sizeof k->config - at,
                                        "%s\"%d\": [\"%s\", \"%s\", %d]",
                                        first ? "" : ", ", i, w->id, w->host, PORT);
@@ -425,6 +449,10 @@ coord_status cluster_try_create(cluster *k, const char *more, coord_error *err)
     cb.deal_with_learner_send_info = on_info;
     cb.deal_with_learner_judge_finish = on_judge_learner;
     cb.deal_with_learner_finish_task = on_finish;
+    cb.deal_with_increase_collector = on_increase_collector;
+    cb.deal_with_decrease_collector = on_decrease_collector;
+    cb.deal_with_increase_learner = on_increase_learner;
+    cb.deal_with_decrease_learner = on_decrease_learner;
     cb.deal_with_task_start = on_start;
     cb.deal_with_task_restart = on_restart;
     cb.deal_with_task_resume = on_resume;

@@ -13,6 +13,7 @@ typedef struct cluster_worker {
     coord_role role;
     char id[32];
     char host[32];
+    bool stranger; /* not in the configuration */
     coord_loop *loop;
     coord_collector *collector;
     coord_learner *learner;
@@ -35,7 +36,8 @@ typedef struct cluster_worker {
     int64_t resource_ms; /* each resource request */
 } cluster_worker;
 
-/* One callback. */
+/* One callback. Those about members are called "increase" and "decrease", and their task
+ * is "collector" or "learner". */
 typedef struct cluster_event {
     char name[24];
     char task[32];

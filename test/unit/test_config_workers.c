@@ -19,9 +19,9 @@ static void workers_are_read_in_their_order(void **state)
                     "[\"a\", \"fe80::1%eth0\", "
                     "22270]}}");
     static const coordi_config_worker EXPECTED[] = {
-        {COORD_COLLECTOR, "b", "10.0.0.1", 1},
-        {COORD_COLLECTOR, "a", "fe80::1%eth0", 22270},
-        {COORD_LEARNER, "l\xc3\xa4", "::1", 65535},
+        {COORD_COLLECTOR, "b", "10.0.0.1", 1, false},
+        {COORD_COLLECTOR, "a", "fe80::1%eth0", 22270, false},
+        {COORD_LEARNER, "l\xc3\xa4", "::1", 65535, false},
     };
     assert_int_equal(c.worker_count, 3);
     for (size_t i = 0; i < 3; i++) {
