@@ -236,8 +236,9 @@ static void check_start(CommCoordinator *c)
         return;
     }
     for (int role = 0; role < COORDI_ROLES; role++) {
+        const int64_t min = c->config.min_workers[role];
         if (coordi_coordinator_count_ready(c, (coord_role)role) <
-            (size_t)c->config.min_workers[role]) {
+            (min < 0 ? c->members[role].count : (size_t)min)) {
             return;
         }
     }
