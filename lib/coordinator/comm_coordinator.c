@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "coordinator/call.h"
+#include "coordinator/discovery.h"
 
 #include <string.h>
 
@@ -96,6 +97,9 @@ static coord_status adopt(CommCoordinator *c, const comm_coordinator_options *o,
                            "coordinator: the callback deal_with_task_fail is required");
     }
     rc = read_config(o, &c->config, err);
+    if (rc == COORD_OK) {
+        rc = coordi_discovery_check(c, err);
+    }
     if (rc != COORD_OK) {
         return rc;
     }
