@@ -69,16 +69,24 @@ static coord_status read_config(const comm_coordinator_options *o, coordi_config
         return coordi_fail(err, COORD_ERR_ARG,
                            "coordinator: needs either config or config_file");
     }
-    if (o->config != NULL) {
-        return coordi_config_read(coord_text_of(o->config), ret, err);
-    }
     coordi_buf text = {0};
-    coord_status rc =
-        coordi_env_real.file_read(NULL, o->config_file, CONFIG_MAX_BYTES, &text, err);
-    if (rc == COORD_OK) {
-        rc = coordi_config_read((coord_text){text.ptr, text.len}, ret, err);
+    coord_status rc = COORD_OK;
+    if (o->config != NULL) {
+        rc = coordi_config_read(coord_text_of(o->config), ret, err);
+    } else {
+        rc =
+            coordi_env_real.file_read(NULL, o->config_file, CONFIG_MAX_BYTES, &text, err);
+        if (rc == COORD_OK) {
+            rc = coordi_config_read((coord_text){text.ptr, text.len}, ret, err);
+        }
+        coordi_buf_done(&text);
     }
-    coordi_buf_done(&text);
+    if (rc == COORD_OK && (ret->operator_server.given || ret->discovery.given)) {
+        return coordi_fail(err, COORD_ERR_UNSUPPORTED,
+                           "%s: is not built into this release; leave it out or set it "
+                           "to null",
+                           ret->operator_server.given ? "operator_server" : "discovery");
+    }
     return rc;
 }
 

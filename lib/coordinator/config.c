@@ -1,125 +1,179 @@
-#include "coordinator/config.h"
+#include "coordinator/config_read.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/map.h"
 #include "codec/json.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-typedef enum kind {
-    HOST, /* a name or an address; `size` bytes at `at` */
-    HOST_OR_NULL,
-    WORD,    /* one of the words in `words` */
-    INTEGER, /* int64_t at `at` */
-    INTEGER_OR_NULL,
-    SECONDS,      /* a number; int64_t milliseconds at `at` */
-    SWITCH,       /* bool at `at` */
-    PATH_OR_NULL, /* `size` bytes at `at`; "" is null */
-    WORKERS,      /* map of [id, host, port]; the role is in `low` */
-    EXECUTOR,     /* "per_task", "inline" or {"pool": n} */
-    FUTURE        /* must be null: its feature is not built yet */
-} kind;
-
-typedef struct key {
-    const char *name;
-    const char *preset; /* default, as JSON */
-    kind kind;
-    int64_t low, high; /* range, inclusive; in milliseconds for SECONDS */
-    size_t at;         /* offset in coordi_config */
-    size_t size;
-    const char *words; /* for WORD: separated by blanks */
-    const char *help;
-} key;
 
 #define AT(field) offsetof(coordi_config, field)
 #define TEXT_AT(field) AT(field), sizeof((coordi_config *)NULL)->field
 
-#define YEAR_MS (366LL * 24 * 3600 * 1000)
+#define HOUR_MS (3600LL * 1000)
+#define DAY_MS (24 * HOUR_MS)
+#define YEAR_MS (366 * DAY_MS)
 
-/* Every key there is. */
-static const key KEYS[] = {
-    {"host", "\"127.0.0.1\"", HOST, 0, 0, TEXT_AT(host), NULL, "address to listen on"},
-    {"port", "22273", INTEGER, 0, 65535, AT(port), 0, NULL,
+/* Every key there is; those of objects are in tables of their own. */
+static const coordi_config_key KEYS[] = {
+    {"host", "\"127.0.0.1\"", COORDI_KEY_HOST, 0, 0, TEXT_AT(host), NULL,
+     "address to listen on"},
+    {"port", "22273", COORDI_KEY_INTEGER, 0, 65535, AT(port), 0, NULL,
      "port to listen on; 0: any free port"},
-    {"my_address", "null", HOST_OR_NULL, 0, 0, TEXT_AT(my_address), NULL,
+    {"my_address", "null", COORDI_KEY_HOST_OR_NULL, 0, 0, TEXT_AT(my_address), NULL,
      "host that workers report to; null: host, or our end of the path if that is any"},
-    {"channel", "0", INTEGER, INT32_MIN, INT32_MAX, AT(channel), 0, NULL,
+    {"channel", "0", COORDI_KEY_INTEGER, INT32_MIN, INT32_MAX, AT(channel), 0, NULL,
      "number that workers must have, too"},
-    {"collector", "{}", WORKERS, COORD_COLLECTOR, 0, 0, 0, NULL,
+    {"collector", "{}", COORDI_KEY_WORKERS, COORD_COLLECTOR, 0, 0, 0, NULL,
      "collectors: {\"any key\": [id, host, port]}"},
-    {"learner", "{}", WORKERS, COORD_LEARNER, 0, 0, 0, NULL,
+    {"learner", "{}", COORDI_KEY_WORKERS, COORD_LEARNER, 0, 0, 0, NULL,
      "learners: {\"any key\": [id, host, port]}"},
-    {"operator_server", "null", FUTURE, 0, 0, 0, 0, NULL, "DI-orchestrator"},
-    {"executor", "\"per_task\"", EXECUTOR, 1, 1024, 0, 0, NULL,
+    {"operator_server", "null", COORDI_KEY_OBJECT_OR_FALSE, 0, 0,
+     AT(operator_server.given), 0, NULL,
+     "server of DI-orchestrator whose pods are followed: {...}; null, false or {}: none"},
+    {"discovery", "null", COORDI_KEY_OBJECT, 0, 0, AT(discovery.given), 0, NULL,
+     "program or callback that is asked which workers there are: {...}; null: neither"},
+    {"executor", "\"per_task\"", COORDI_KEY_EXECUTOR, 1, 1024, 0, 0, NULL,
      "threads for callbacks: \"per_task\", \"inline\" or {\"pool\": n}"},
-    {"resource_manager", "\"random\"", WORD, 0, 0, TEXT_AT(resource_manager),
+    {"resource_manager", "\"random\"", COORDI_KEY_WORD, 0, 0, TEXT_AT(resource_manager),
      "random least_loaded", "which free worker gets a task"},
-    {"queue_timeout_s", "0", SECONDS, 0, YEAR_MS, AT(queue_timeout_ms), 0, NULL,
-     "longest wait for a free worker; 0: no limit"},
-    {"max_queued_tasks", "10000", INTEGER, 1, 10000000, AT(max_queued_tasks), 0, NULL,
-     "tasks that may wait for a free worker"},
-    {"min_collectors", "null", INTEGER_OR_NULL, 0, 1000000,
+    {"queue_timeout_s", "0", COORDI_KEY_SECONDS, 0, YEAR_MS, AT(queue_timeout_ms), 0,
+     NULL, "longest wait for a free worker; 0: no limit"},
+    {"max_queued_tasks", "10000", COORDI_KEY_INTEGER, 1, 10000000, AT(max_queued_tasks),
+     0, NULL, "tasks that may wait for a free worker"},
+    {"min_collectors", "null", COORDI_KEY_INTEGER_OR_NULL, 0, 1000000,
      AT(min_workers[COORD_COLLECTOR]), 0, NULL,
-     "collectors that start waits for; null: all configured"},
-    {"min_learners", "null", INTEGER_OR_NULL, 0, 1000000, AT(min_workers[COORD_LEARNER]),
-     0, NULL, "learners that start waits for; null: all configured"},
-    {"max_retry_second", "120", SECONDS, 1, YEAR_MS, AT(max_retry_ms), 0, NULL,
+     "collectors that start waits for; null: all that are known then"},
+    {"min_learners", "null", COORDI_KEY_INTEGER_OR_NULL, 0, 1000000,
+     AT(min_workers[COORD_LEARNER]), 0, NULL,
+     "learners that start waits for; null: all that are known then"},
+    {"max_retry_second", "120", COORDI_KEY_SECONDS, 1, YEAR_MS, AT(max_retry_ms), 0, NULL,
      "longest wait of start for its workers"},
-    {"request_retries", "5", INTEGER, 0, 1000, AT(request_retries), 0, NULL,
+    {"request_retries", "5", COORDI_KEY_INTEGER, 0, 1000, AT(request_retries), 0, NULL,
      "how often a request that failed is repeated"},
-    {"request_retry_wait_s", "1.0", SECONDS, 0, YEAR_MS, AT(request_retry_wait_ms), 0,
-     NULL, "pause before a request is repeated"},
-    {"request_timeout_s", "10", SECONDS, 1, YEAR_MS, AT(request_timeout_ms), 0, NULL,
-     "longest wait for a worker's answer to one request"},
-    {"heartbeat_tolerance_s", "17", SECONDS, 1, YEAR_MS, AT(heartbeat_tolerance_ms), 0,
-     NULL, "silence after which a worker is lost"},
-    {"heartbeat_check_s", "1", SECONDS, 1, YEAR_MS, AT(heartbeat_check_ms), 0, NULL,
-     "how often silence is looked for"},
-    {"start_timeout_s", "60", SECONDS, 1, YEAR_MS, AT(start_timeout_ms), 0, NULL,
-     "longest start, and longest close, of a task at its worker"},
-    {"collector_task_timeout_s", "0", SECONDS, 0, YEAR_MS,
+    {"request_retry_wait_s", "1.0", COORDI_KEY_SECONDS, 0, YEAR_MS,
+     AT(request_retry_wait_ms), 0, NULL, "pause before a request is repeated"},
+    {"request_timeout_s", "10", COORDI_KEY_SECONDS, 1, YEAR_MS, AT(request_timeout_ms), 0,
+     NULL, "longest wait for a worker's answer to one request"},
+    {"heartbeat_tolerance_s", "17", COORDI_KEY_SECONDS, 1, YEAR_MS,
+     AT(heartbeat_tolerance_ms), 0, NULL, "silence after which a worker is lost"},
+    {"heartbeat_check_s", "1", COORDI_KEY_SECONDS, 1, YEAR_MS, AT(heartbeat_check_ms), 0,
+     NULL, "how often silence is looked for"},
+    {"start_timeout_s", "60", COORDI_KEY_SECONDS, 1, YEAR_MS, AT(start_timeout_ms), 0,
+     NULL, "longest start, and longest close, of a task at its worker"},
+    {"collector_task_timeout_s", "0", COORDI_KEY_SECONDS, 0, YEAR_MS,
      AT(task_timeout_ms[COORD_COLLECTOR]), 0, NULL,
      "longest silence between a collector task's reports; 0: no limit"},
-    {"learner_task_timeout_s", "0", SECONDS, 0, YEAR_MS,
+    {"learner_task_timeout_s", "0", COORDI_KEY_SECONDS, 0, YEAR_MS,
      AT(task_timeout_ms[COORD_LEARNER]), 0, NULL,
      "longest silence between a learner task's reports; 0: no limit"},
-    {"close_timeout_s", "60", SECONDS, 1, YEAR_MS, AT(close_timeout_ms), 0, NULL,
-     "longest close of the coordinator"},
-    {"max_reassign", "3", INTEGER, 0, 1000, AT(max_reassign), 0, NULL,
+    {"close_timeout_s", "60", COORDI_KEY_SECONDS, 1, YEAR_MS, AT(close_timeout_ms), 0,
+     NULL, "longest close of the coordinator"},
+    {"max_reassign", "3", COORDI_KEY_INTEGER, 0, 1000, AT(max_reassign), 0, NULL,
      "how often a task of a lost worker is started anew"},
-    {"ledger", "null", PATH_OR_NULL, 0, 0, TEXT_AT(ledger), NULL,
+    {"ledger", "null", COORDI_KEY_PATH_OR_NULL, 0, 0, TEXT_AT(ledger), NULL,
      "file that remembers tasks, for a restart after a crash"},
-    {"ledger_sync", "\"normal\"", WORD, 0, 0, TEXT_AT(ledger_sync), "normal full",
+    {"ledger_sync", "\"normal\"", COORDI_KEY_WORD, 0, 0, TEXT_AT(ledger_sync),
+     "normal full",
      "what the ledger survives: normal, the process; full, a power loss too"},
-    {"ledger_keep", "10000", INTEGER, 0, 1000000000, AT(ledger_keep), 0, NULL,
+    {"ledger_keep", "10000", COORDI_KEY_INTEGER, 0, 1000000000, AT(ledger_keep), 0, NULL,
      "ended tasks that stay in the ledger"},
-    {"secret", "null", FUTURE, 0, 0, 0, 0, NULL, "key that peers must have, too"},
-    {"tls", "null", FUTURE, 0, 0, 0, 0, NULL, "encryption"},
-    {"insecure", "false", SWITCH, 0, 0, AT(insecure), 0, NULL,
+    {"secret", "null", COORDI_KEY_FUTURE, 0, 0, 0, 0, NULL,
+     "key that peers must have, too"},
+    {"tls", "null", COORDI_KEY_FUTURE, 0, 0, 0, 0, NULL, "encryption"},
+    {"insecure", "false", COORDI_KEY_SWITCH, 0, 0, AT(insecure), 0, NULL,
      "allows to listen beyond loopback without secret or tls"},
-    {"max_body_bytes", "16777216", INTEGER, 1024, 1LL << 40, AT(max_body_bytes), 0, NULL,
-     "largest result of a worker"},
-    {"max_inflight_bytes", "268435456", INTEGER, 1024, 1LL << 40, AT(max_inflight_bytes),
-     0, NULL, "results that may be in memory while they are received"},
+    {"max_body_bytes", "16777216", COORDI_KEY_INTEGER, 1024, 1LL << 40,
+     AT(max_body_bytes), 0, NULL, "largest result of a worker"},
+    {"max_inflight_bytes", "268435456", COORDI_KEY_INTEGER, 1024, 1LL << 40,
+     AT(max_inflight_bytes), 0, NULL,
+     "results that may be in memory while they are received"},
 };
 
-enum { KEY_COUNT = sizeof KEYS / sizeof KEYS[0], PATH_SIZE = 160 };
+static const coordi_config_key OPERATOR_KEYS[] = {
+    {"operator_server.system_addr", "null", COORDI_KEY_TEXT_OR_NULL, 0, 0,
+     TEXT_AT(operator_server.system_addr), NULL,
+     "[http://]host[:port][/path]; null: $KUBERNETES_SERVER_URL or $DI_SERVER_URL"},
+    {"operator_server.api_version", "null", COORDI_KEY_TEXT_OR_NULL, 0, 0,
+     TEXT_AT(operator_server.api_version), NULL,
+     "v1alpha1, v2alpha1 or auto; null: $KUBERNETES_SERVER_API_VERSION, else auto"},
+    {"operator_server.namespace", "null", COORDI_KEY_TEXT_OR_NULL, 0, 0,
+     TEXT_AT(operator_server.name_space), NULL,
+     "v1alpha1: of our pod; null: $KUBERNETES_POD_NAMESPACE"},
+    {"operator_server.name", "null", COORDI_KEY_TEXT_OR_NULL, 0, 0,
+     TEXT_AT(operator_server.name), NULL,
+     "v1alpha1: of our pod; null: $KUBERNETES_POD_NAME"},
+    {"operator_server.job_id", "null", COORDI_KEY_TEXT_OR_NULL, 0, 0,
+     TEXT_AT(operator_server.job_id), NULL, "v2alpha1: namespace.name; null: $DI_JOB_ID"},
+    {"operator_server.init_replicas_request", "null", COORDI_KEY_ORDER, 0, 0, 0, 0, NULL,
+     "pods to ask for at start: {\"collectors\": {\"replicas\": n}, \"learners\": ...}"},
+    {"operator_server.collector_target_num", "null", COORDI_KEY_INTEGER_OR_NULL, 0, 10000,
+     AT(operator_server.targets[COORD_COLLECTOR]), 0, NULL,
+     "collectors to keep; null: as many as init_replicas_request asks for"},
+    {"operator_server.learner_target_num", "null", COORDI_KEY_INTEGER_OR_NULL, 0, 10000,
+     AT(operator_server.targets[COORD_LEARNER]), 0, NULL,
+     "learners to keep; null: as many as init_replicas_request asks for"},
+    {"operator_server.roles", "null", COORDI_KEY_ROLES, 1, 10000, 0, 0, NULL,
+     "v2alpha1: \"collector\", \"learner\" or \"none\" by rank; the last holds for the "
+     "rest"},
+    {"operator_server.poll_s", "1", COORDI_KEY_SECONDS, 100, HOUR_MS,
+     AT(operator_server.poll_ms), 0, NULL, "how often the list of pods is fetched"},
+    {"operator_server.grace_s", "null", COORDI_KEY_SECONDS_OR_NULL, 1, YEAR_MS,
+     AT(operator_server.grace_ms), 0, NULL,
+     "a pod out of reach for so long is reported as failed; null: max_retry_second"},
+    {"operator_server.removal", "\"drop\"", COORDI_KEY_EITHER, 0, 0,
+     AT(operator_server.drains), 0, "drop drain",
+     "a worker that is no longer listed: drop it, or let it end its task first (drain)"},
+};
 
-/* ---- errors ---- */
+static const coordi_config_key DISCOVERY_KEYS[] = {
+    {"discovery.command", "null", COORDI_KEY_COMMAND, 1, 64, 0, 0, NULL,
+     "program that prints the workers: path or [path, argument...]; null: the callback"},
+    {"discovery.interval_s", "5", COORDI_KEY_SECONDS, 100, DAY_MS,
+     AT(discovery.interval_ms), 0, NULL, "pause between two questions"},
+    {"discovery.timeout_s", "10", COORDI_KEY_SECONDS, 100, HOUR_MS,
+     AT(discovery.timeout_ms), 0, NULL, "longest wait for an answer"},
+    {"discovery.removal", "\"drop\"", COORDI_KEY_EITHER, 0, 0, AT(discovery.drains), 0,
+     "drop drain",
+     "a worker that is no longer listed: drop it, or let it end its task first (drain)"},
+};
 
-/* "path: must be ..., got x"; `expected` may name a part: "port must be ...". */
-static coord_status wrong(coord_error *err, const char *path, const char *expected,
-                          coord_text got)
+/* The keys of the configuration itself, or of an object in it. */
+typedef struct table {
+    const char *name; /* of the object; "": the configuration */
+    const coordi_config_key *keys;
+    size_t count;
+} table;
+
+#define TABLE(name, keys)                                                                \
+    {                                                                                    \
+        name, keys, sizeof(keys) / sizeof(keys)[0]                                       \
+    }
+
+static const table TABLES[] = {
+    TABLE("", KEYS),
+    TABLE("operator_server", OPERATOR_KEYS),
+    TABLE("discovery", DISCOVERY_KEYS),
+};
+
+enum {
+    TABLE_COUNT = sizeof TABLES / sizeof TABLES[0],
+    MOST_KEYS = sizeof KEYS / sizeof KEYS[0]
+};
+
+_Static_assert(sizeof OPERATOR_KEYS <= sizeof KEYS &&
+                   sizeof DISCOVERY_KEYS <= sizeof KEYS,
+               "KEYS is the longest table");
+
+/* The key without the name of its object. */
+static const char *own_name(const table *t, size_t at)
 {
-    return coordi_fail(err, COORD_ERR_CONFIG, "%s: %s, got %.*s%s", path, expected,
-                       (int)(got.len < 64 ? got.len : 64), got.len == 0 ? "" : got.ptr,
-                       got.len > 64 ? "..." : "");
+    return t->keys[at].name + (t->name[0] == '\0' ? 0 : strlen(t->name) + 1);
 }
+
+/* ---- unknown keys ---- */
 
 /* Number of edits from any word to a lower-case one (Levenshtein), for suggestions. */
 static size_t distance(const char *a, size_t a_len, const char *b)
@@ -145,302 +199,31 @@ static size_t distance(const char *a, size_t a_len, const char *b)
     return row[b_len];
 }
 
-static coord_status unknown_key(coord_error *err, const char *name)
+static coord_status unknown_key(coord_error *err, const table *t, const char *name)
 {
-    const char *nearest = KEYS[0].name;
+    const char *nearest = own_name(t, 0);
     size_t best = SIZE_MAX;
-    for (size_t i = 0; i < KEY_COUNT; i++) {
-        size_t d = distance(name, strlen(name), KEYS[i].name);
+    for (size_t i = 0; i < t->count; i++) {
+        size_t d = distance(name, strlen(name), own_name(t, i));
         if (d < best) {
             best = d;
-            nearest = KEYS[i].name;
+            nearest = own_name(t, i);
         }
     }
     return coordi_fail(err, COORD_ERR_CONFIG,
-                       "%.80s: is no key of the configuration; did you mean \"%s\"?",
-                       name, nearest);
+                       "%s%s%.80s: is no key of the configuration; did you mean \"%s\"?",
+                       t->name, t->name[0] == '\0' ? "" : ".", name, nearest);
 }
 
-/* ---- one kind each ---- */
-
-#define A_HOST "must be a host's name or address, without port and brackets"
-
-static bool read_host(coord_text value, char *out, size_t size)
-{
-    return coordi_json_string(value, out, size) == COORD_OK &&
-           coordi_address_is_host(out);
-}
-
-static bool is_word(const char *words, const char *word)
-{
-    size_t len = strlen(word);
-    if (len == 0 || strchr(word, ' ') != NULL) {
-        return false;
-    }
-    for (const char *at = words; at != NULL; at = strchr(at, ' ')) {
-        at += *at == ' ';
-        if (strncmp(at, word, len) == 0 && (at[len] == ' ' || at[len] == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static coord_status read_word(const key *k, coord_text value, char *out, coord_error *err)
-{
-    char expected[96];
-    char word[64];
-    (void)snprintf(expected, sizeof expected, "must be one of: %s", k->words);
-    if (coordi_json_string(value, word, sizeof word) != COORD_OK ||
-        !is_word(k->words, word) || strlen(word) >= k->size) {
-        return wrong(err, k->name, expected, value);
-    }
-    memcpy(out, word, strlen(word) + 1);
-    return COORD_OK;
-}
-
-/* `part` names what the path alone doesn't, such as "port "; else it is "". */
-static coord_status read_integer(const char *path, const char *part, int64_t low,
-                                 int64_t high, coord_text value, int64_t *out,
-                                 coord_error *err)
-{
-    char expected[96];
-    int64_t number;
-    if (coordi_json_int(value, &number) && number >= low && number <= high) {
-        *out = number;
-        return COORD_OK;
-    }
-    (void)snprintf(expected, sizeof expected, "%smust be an integer from %lld to %lld",
-                   part, (long long)low, (long long)high);
-    return wrong(err, path, expected, value);
-}
-
-static coord_status read_seconds(const key *k, coord_text value, int64_t *out,
-                                 coord_error *err)
-{
-    char expected[96];
-    double seconds;
-    bool number = coordi_json_type_of(value) == COORDI_JSON_NUMBER &&
-                  coordi_json_double(value, &seconds);
-    /* Compared as milliseconds, so that NaN and the infinities fall out, too. */
-    if (number && seconds * 1000.0 >= (double)k->low &&
-        seconds * 1000.0 <= (double)k->high) {
-        *out = (int64_t)(seconds * 1000.0 + 0.5);
-        if (*out == 0 && seconds > 0.0) {
-            *out = 1; /* 0 would mean no limit */
-        }
-        return COORD_OK;
-    }
-    (void)snprintf(expected, sizeof expected,
-                   "must be a number of seconds from %.10g to %.10g",
-                   (double)k->low / 1000.0, (double)k->high / 1000.0);
-    return wrong(err, k->name, expected, value);
-}
-
-/* An object with one key that is known. */
-static coord_status check_only(const char *path, coord_text object, const char *known,
-                               coord_error *err)
-{
-    coord_text name;
-    coord_text value;
-    size_t at = 0;
-    while (coordi_json_each_member(object, &at, &name, &value)) {
-        if (!coordi_json_string_is(name, known)) {
-            return coordi_fail(err, COORD_ERR_CONFIG,
-                               "%s: %.*s is no key of it; did you mean \"%s\"?", path,
-                               (int)(name.len < 80 ? name.len : 80), name.ptr, known);
-        }
-    }
-    return COORD_OK;
-}
-
-static coord_status read_executor(const key *k, coord_text value, coordi_config *config,
-                                  coord_error *err)
-{
-    coordi_json_member pool = {.key = "pool"};
-    if (coordi_json_string_is(value, "per_task")) {
-        config->executor = COORD_EXECUTOR_PER_TASK;
-        return COORD_OK;
-    }
-    if (coordi_json_string_is(value, "inline")) {
-        config->executor = COORD_EXECUTOR_INLINE;
-        return COORD_OK;
-    }
-    if (coordi_json_type_of(value) == COORDI_JSON_OBJECT &&
-        coordi_json_get_many(value, &pool, 1, NULL) == COORD_OK && pool.present) {
-        coord_status rc = check_only("executor", value, "pool", err);
-        config->executor = COORD_EXECUTOR_POOL;
-        return rc != COORD_OK ? rc
-                              : read_integer("executor.pool", "", k->low, k->high,
-                                             pool.value, &config->executor_threads, err);
-    }
-    return wrong(err, k->name, "must be \"per_task\", \"inline\" or {\"pool\": threads}",
-                 value);
-}
-
-/* ---- workers ---- */
-
-static coord_status read_worker(const char *path, coord_role role, coord_text value,
-                                coordi_config_worker *out, coord_error *err)
-{
-    coord_text item[4] = {{NULL, 0}};
-    char at[PATH_SIZE + 4];
-    size_t count = 0;
-    int64_t port = 0;
-
-    if (coordi_json_type_of(value) == COORDI_JSON_ARRAY) {
-        size_t cursor = 0;
-        while (count < 4 && coordi_json_each(value, &cursor, &item[count])) {
-            count++;
-        }
-    }
-    if (count != 3) {
-        return wrong(err, path, "must be a list of three: [id, host, port]", value);
-    }
-    *out = (coordi_config_worker){.role = role};
-    (void)snprintf(at, sizeof at, "%s[0]", path);
-    if (coordi_json_string(item[0], out->id, sizeof out->id) != COORD_OK ||
-        out->id[0] == '\0') {
-        return wrong(err, at, "id must be a string of 1 to 255 bytes", item[0]);
-    }
-    (void)snprintf(at, sizeof at, "%s[1]", path);
-    if (!read_host(item[1], out->host, sizeof out->host)) {
-        return wrong(err, at, "host " A_HOST, item[1]);
-    }
-    (void)snprintf(at, sizeof at, "%s[2]", path);
-    coord_status rc = read_integer(at, "port ", 0, 65535, item[2], &port, err);
-    if (rc == COORD_OK && port == 0) {
-        return wrong(err, at, "port must be the one that the worker listens on", item[2]);
-    }
-    out->port = rc == COORD_OK ? (uint16_t)port : 0;
-    return rc;
-}
-
-/* Room for one worker more, doubled when it is used up. */
-static bool reserve_worker(coordi_config *config)
-{
-    size_t count = config->worker_count;
-    if ((count & (count - 1)) != 0) {
-        return true; /* it was doubled at the last power of two */
-    }
-    size_t cap = count == 0 ? 1 : 2 * count;
-    coordi_config_worker *grown = coordi_realloc(config->workers, cap * sizeof *grown);
-    if (grown == NULL) {
-        return false;
-    }
-    config->workers = grown;
-    return true;
-}
-
-/* Reads one worker behind those that are there; `ids` are the ids of its role. */
-static coord_status add_worker(const char *path, coord_role role, coord_text item,
-                               coordi_config *config, coordi_map *ids, coord_error *err)
-{
-    if (!reserve_worker(config)) {
-        return coordi_fail_nomem(err, "configuration");
-    }
-    coordi_config_worker *w = &config->workers[config->worker_count];
-    coord_status rc = read_worker(path, role, item, w, err);
-    if (rc != COORD_OK) {
-        return rc;
-    }
-    if (coordi_map_get(ids, w->id) != NULL) {
-        return coordi_fail(err, COORD_ERR_CONFIG,
-                           "%s[0]: id \"%.100s\" is the id of another %s, too", path,
-                           w->id, coord_role_str(role));
-    }
-    config->worker_count++;
-    return coordi_map_put(ids, w->id, config) ? COORD_OK
-                                              : coordi_fail_nomem(err, "configuration");
-}
-
-static coord_status read_workers(const key *k, coord_text value, coordi_config *config,
-                                 coord_error *err)
-{
-    coord_status rc = COORD_OK;
-    coordi_map ids = {0};
-    coord_text name;
-    coord_text item;
-    size_t at = 0;
-
-    if (coordi_json_type_of(value) != COORDI_JSON_OBJECT) {
-        return wrong(err, k->name, "must be an object of [id, host, port]", value);
-    }
-    while (rc == COORD_OK && coordi_json_each_member(value, &at, &name, &item)) {
-        char path[PATH_SIZE];
-        /* The key without its quotes. */
-        (void)snprintf(path, sizeof path, "%s.%.*s", k->name,
-                       (int)(name.len > 102 ? 100 : name.len - 2), name.ptr + 1);
-        rc = add_worker(path, (coord_role)k->low, item, config, &ids, err);
-    }
-    coordi_map_done(&ids);
-    return rc;
-}
-
-/* ---- the whole ---- */
-
-static coord_status read_key(const key *k, coord_text value, coordi_config *config,
-                             coord_error *err)
-{
-    char *at = (char *)config + k->at;
-    bool null = coordi_json_type_of(value) == COORDI_JSON_NULL;
-
-    switch (k->kind) {
-    case HOST:
-        return read_host(value, at, k->size) ? COORD_OK
-                                             : wrong(err, k->name, A_HOST, value);
-    case HOST_OR_NULL:
-        at[0] = '\0';
-        return null || read_host(value, at, k->size)
-                   ? COORD_OK
-                   : wrong(err, k->name, A_HOST ", or null", value);
-    case WORD:
-        return read_word(k, value, at, err);
-    case INTEGER:
-        return read_integer(k->name, "", k->low, k->high, value, (int64_t *)(void *)at,
-                            err);
-    case INTEGER_OR_NULL:
-        *(int64_t *)(void *)at = -1;
-        return null ? COORD_OK
-                    : read_integer(k->name, "", k->low, k->high, value,
-                                   (int64_t *)(void *)at, err);
-    case SECONDS:
-        return read_seconds(k, value, (int64_t *)(void *)at, err);
-    case PATH_OR_NULL:
-        at[0] = '\0';
-        return null || (coordi_json_string(value, at, k->size) == COORD_OK && *at != '\0')
-                   ? COORD_OK
-                   : wrong(err, k->name,
-                           "must be the path of a file, of 1 to 1023 bytes, or null",
-                           value);
-    case SWITCH:
-        return coordi_json_bool(value, (bool *)(void *)at)
-                   ? COORD_OK
-                   : wrong(err, k->name, "must be true or false", value);
-    case WORKERS:
-        return read_workers(k, value, config, err);
-    case EXECUTOR:
-        return read_executor(k, value, config, err);
-    case FUTURE:
-        break;
-    }
-    if (null) {
-        return COORD_OK;
-    }
-    return coordi_fail(
-        err, COORD_ERR_UNSUPPORTED,
-        "%s: is not built into this release; leave it out or set it to null", k->name);
-}
-
-static coord_status check_names(coord_text json, coord_error *err)
+static coord_status check_names(const table *t, coord_text json, coord_error *err)
 {
     coord_text name;
     coord_text value;
     size_t at = 0;
     while (coordi_json_each_member(json, &at, &name, &value)) {
         bool known = false;
-        for (size_t i = 0; i < KEY_COUNT && !known; i++) {
-            known = coordi_json_string_is(name, KEYS[i].name);
+        for (size_t i = 0; i < t->count && !known; i++) {
+            known = coordi_json_string_is(name, own_name(t, i));
         }
         if (!known) {
             char text[96];
@@ -448,35 +231,33 @@ static coord_status check_names(coord_text json, coord_error *err)
                 (void)snprintf(text, sizeof text, "%.*s",
                                (int)(name.len < 80 ? name.len : 80), name.ptr);
             }
-            return unknown_key(err, text);
+            return unknown_key(err, t, text);
         }
     }
     return COORD_OK;
 }
 
-static size_t count_role(const coordi_config *config, coord_role role)
+/* ---- the whole ---- */
+
+/* What is null because another key says it. */
+static void resolve(coordi_config *config)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < config->worker_count; i++) {
-        count += config->workers[i].role == role;
+    coordi_config_operator *o = &config->operator_server;
+    if (o->grace_ms < 0) {
+        o->grace_ms = config->max_retry_ms;
     }
-    return count;
+    for (int role = COORD_COLLECTOR; role <= COORD_LEARNER; role++) {
+        if (o->targets[role] < 0) {
+            o->targets[role] = o->order == NULL          ? 0
+                               : role == COORD_COLLECTOR ? o->order->request.collectors
+                                                         : o->order->request.learners;
+        }
+    }
 }
 
 /* What no key alone can tell. */
-static coord_status check_together(coordi_config *config, coord_error *err)
+static coord_status check_together(const coordi_config *config, coord_error *err)
 {
-    for (int role = COORD_COLLECTOR; role <= COORD_LEARNER; role++) {
-        int64_t *min = &config->min_workers[role];
-        int64_t count = (int64_t)count_role(config, (coord_role)role);
-        if (*min < 0) {
-            *min = count;
-        } else if (*min > count) {
-            return coordi_fail(
-                err, COORD_ERR_CONFIG, "min_%ss: is %lld, but only %lld are configured",
-                coord_role_str((coord_role)role), (long long)*min, (long long)count);
-        }
-    }
     if (config->max_inflight_bytes < config->max_body_bytes) {
         return coordi_fail(
             err, COORD_ERR_CONFIG,
@@ -493,31 +274,50 @@ static coord_status check_together(coordi_config *config, coord_error *err)
     return COORD_OK;
 }
 
-static coord_status read_keys(coord_text json, coordi_config *config, coord_error *err)
+/* `objects` gets the values that have tables of their own, by table. */
+static coord_status read_table(const table *t, coord_text json, coord_text *objects,
+                               coordi_config *config, coord_error *err)
 {
-    coordi_json_member given[KEY_COUNT];
-    for (size_t i = 0; i < KEY_COUNT; i++) {
-        given[i] = (coordi_json_member){.key = KEYS[i].name};
+    coordi_json_member given[MOST_KEYS];
+    for (size_t i = 0; i < t->count; i++) {
+        given[i] = (coordi_json_member){.key = own_name(t, i)};
     }
-    coord_status rc = coordi_json_get_many(json, given, KEY_COUNT, err);
+    coord_status rc = coordi_json_get_many(json, given, t->count, err);
     if (rc != COORD_OK) {
         coord_error why = err == NULL ? (coord_error){0} : *err;
         return coordi_fail_because(err, COORD_ERR_CONFIG, &why,
                                    "configuration: is not a JSON object");
     }
-    rc = check_names(json, err);
-    for (size_t i = 0; rc == COORD_OK && i < KEY_COUNT; i++) {
+    rc = check_names(t, json, err);
+    for (size_t i = 0; rc == COORD_OK && i < t->count; i++) {
         coord_text value =
-            given[i].present ? given[i].value : coord_text_of(KEYS[i].preset);
-        rc = read_key(&KEYS[i], value, config, err);
+            given[i].present ? given[i].value : coord_text_of(t->keys[i].preset);
+        rc = coordi_config_read_key(&t->keys[i], value, config, err);
+        for (size_t k = 1; k < TABLE_COUNT; k++) {
+            if (strcmp(t->keys[i].name, TABLES[k].name) == 0 &&
+                coordi_json_type_of(value) == COORDI_JSON_OBJECT) {
+                objects[k] = value;
+            }
+        }
     }
-    return rc == COORD_OK ? check_together(config, err) : rc;
+    return rc;
 }
 
 coord_status coordi_config_read(coord_text json, coordi_config *ret, coord_error *err)
 {
     coordi_config config = {.executor_threads = 1};
-    coord_status rc = read_keys(json, &config, err);
+    coord_text objects[TABLE_COUNT] = {json};
+    coord_status rc = COORD_OK;
+    for (size_t i = 1; i < TABLE_COUNT; i++) {
+        objects[i] = coord_text_of("{}"); /* for the defaults, if it isn't given */
+    }
+    for (size_t i = 0; rc == COORD_OK && i < TABLE_COUNT; i++) {
+        rc = read_table(&TABLES[i], objects[i], objects, &config, err);
+    }
+    if (rc == COORD_OK) {
+        resolve(&config);
+        rc = check_together(&config, err);
+    }
     if (rc != COORD_OK) {
         coordi_config_done(&config);
         return rc;
@@ -531,43 +331,39 @@ void coordi_config_done(coordi_config *config)
     coordi_free(config->workers);
     config->workers = NULL;
     config->worker_count = 0;
+    coordi_free(config->operator_server.order);
+    config->operator_server.order = NULL;
+    coordi_free(config->operator_server.roles);
+    config->operator_server.roles = NULL;
+    coordi_free(config->discovery.command);
+    config->discovery.command = NULL;
+}
+
+/* ---- help ---- */
+
+static void add_help(coordi_buf *buf, const table *t)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        size_t len = strlen(t->keys[i].name);
+        width = len > width ? len : width;
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        const coordi_config_key *k = &t->keys[i];
+        coordi_buf_addf(buf, "    %-*s  %-12s %s\n", (int)width, k->name, k->preset,
+                        k->kind == COORDI_KEY_FUTURE ? "not built yet: must be null"
+                                                     : k->help);
+    }
 }
 
 char *coordi_config_help(void)
 {
     coordi_buf buf = {0};
-    for (size_t i = 0; i < KEY_COUNT; i++) {
-        coordi_buf_addf(&buf, "    %-25s %-12s %s\n", KEYS[i].name, KEYS[i].preset,
-                        KEYS[i].kind == FUTURE ? "not built yet: must be null"
-                                               : KEYS[i].help);
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        if (i > 0) {
+            coordi_buf_addf(&buf, "\n");
+        }
+        add_help(&buf, &TABLES[i]);
     }
     return coordi_buf_take(&buf, NULL);
-}
-
-coord_status coordi_config_add_worker(coordi_config *config,
-                                      const coordi_config_worker *worker,
-                                      coord_error *err)
-{
-    for (size_t i = 0; i < config->worker_count; i++) {
-        if (config->workers[i].role == worker->role &&
-            strcmp(config->workers[i].id, worker->id) == 0)
-            return coordi_fail(err, COORD_ERR_EXISTS, "there is a %s '%s'",
-                               coord_role_str(worker->role), worker->id);
-    }
-    if (!reserve_worker(config))
-        return coordi_fail_nomem(err, "worker");
-    config->workers[config->worker_count++] = *worker;
-    return COORD_OK;
-}
-bool coordi_config_remove_worker(coordi_config *config, coord_role role, const char *id)
-{
-    for (size_t i = 0; i < config->worker_count; i++) {
-        if (config->workers[i].role == role && strcmp(config->workers[i].id, id) == 0) {
-            memmove(&config->workers[i], &config->workers[i + 1],
-                    (config->worker_count - i - 1) * sizeof *config->workers);
-            config->worker_count--;
-            return true;
-        }
-    }
-    return false;
 }

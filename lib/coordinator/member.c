@@ -91,8 +91,11 @@ void coordi_member_free(coordi_member *m)
     if (m == NULL) {
         return;
     }
-    (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
-    coordi_member_drop(m, &why);
+    if (m->connection != NULL) { /* else the pool's entry of this id is another's */
+        (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
+        coordi_member_drop(m, &why);
+    }
+    coordi_timer_stop(m->c->loop, &m->retry);
     coordi_member_free(m->heir);
     coordi_notice_free(m->increase);
     coordi_notice_free(m->decrease);

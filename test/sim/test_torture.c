@@ -85,6 +85,7 @@ static void expect(const char *what, coord_status rc, coord_status also)
 /* ---- a coordinator with a collector and a learner ---- */
 
 static cluster k;
+static bool moves_about;        /* of the membership, too */
 static char accepted[4][8]; /* ids of tasks */
 static int accepted_count;
 
@@ -124,6 +125,26 @@ static void give_tasks(void)
     }
 }
 
+/* The collector goes and comes back, whatever it is at. */
+static void come_and_go(comm_coordinator_removal how)
+{
+    const cluster_worker *w = cluster_find(&k, "c0");
+    coord_status rc =
+        comm_coordinator_remove_worker(k.c, COORD_COLLECTOR, "c0", how, NULL);
+    expect("remove_worker", rc, COORD_ERR_STATE);
+    if (rc != COORD_OK) {
+        return;
+    }
+    rc = comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "c0", w->host, 22270, NULL);
+    expect("add_worker", rc, COORD_OK);
+    if (rc != COORD_OK && burst != ALL) {
+        (void)heap_mend();
+        rc =
+            comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "c0", w->host, 22270, NULL);
+        assert_int_equal(rc, COORD_OK);
+    }
+}
+
 static void ask_around(void)
 {
     char *status = NULL;
@@ -151,7 +172,13 @@ static void start(void)
 static void work(void)
 {
     start();
+    if (moves_about) {
+        come_and_go(COMM_COORDINATOR_DRAIN);
+    }
     give_tasks();
+    if (moves_about) {
+        come_and_go(COMM_COORDINATOR_DROP);
+    }
     ask_around();
     if (coord_sim_run_until(k.sim, 5 * MINUTE_MS, all_have_ended, NULL, NULL) !=
         COORD_OK) {
@@ -216,7 +243,10 @@ static bool live(const char *config, bool ledger)
 
 static bool live_as_coordinator(void)
 {
-    return live(CONFIG, false);
+    moves_about = true;
+    bool hit = live(CONFIG, false);
+    moves_about = false;
+    return hit;
 }
 
 static bool live_with_ledger(void)

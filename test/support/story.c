@@ -256,6 +256,33 @@ static void cancel(story *s, int n)
     }
 }
 
+static coord_status add_worker(story *s, int n, coord_error *err)
+{
+    const cluster_worker *w = &s->k.workers[n];
+    return comm_coordinator_add_worker(s->k.c, w->role, w->id, w->host, 22270, err);
+}
+
+/* Removes a worker, or adds it again; never the first of its role. */
+static void come_or_go(story *s, int n)
+{
+    const cluster_worker *w = &s->k.workers[n];
+    comm_coordinator_removal how =
+        one_in(2) ? COMM_COORDINATOR_DRAIN : COMM_COORDINATOR_DROP;
+    coord_error err = {0};
+    if (w->id[1] == '0' || s->closing) {
+        return;
+    }
+    coord_status rc =
+        s->absent[n] ? add_worker(s, n, &err)
+                     : comm_coordinator_remove_worker(s->k.c, w->role, w->id, how, &err);
+    if (rc != COORD_OK && !(rc == COORD_ERR_CLOSED && s->closing)) {
+        story_complain(s, "%s of %s: %s", s->absent[n] ? "add" : "remove", w->id,
+                       err.text);
+    }
+    s->absent[n] = !s->absent[n];
+    s->added[n] = !s->absent[n];
+}
+
 static void nothing(story *s, int n)
 {
     (void)s;
@@ -268,7 +295,7 @@ static void strike(story *s)
         crash,           crash,     fall_silent,    fall_silent, cut_from,
         cut_to,          heal,      heal,           doze,        change_weather,
         step_wall_clock, run_short, slow_callbacks, hold_data,   fail_work,
-        cancel,          nothing,   nothing,
+        cancel,          nothing,   come_or_go,     come_or_go,
     };
     size_t which = draw(sizeof STRIKES / sizeof STRIKES[0]);
     STRIKES[which](s, (int)draw((uint64_t)s->k.worker_count));
@@ -296,6 +323,15 @@ static void mend(story *s)
         w->fail_learns = 0;
         w->fail_closes = 0;
         w->no_resource = false;
+    }
+}
+
+static void call_back(story *s)
+{
+    for (int i = 0; i < s->k.worker_count; i++) {
+        if (s->absent[i]) {
+            come_or_go(s, i);
+        }
     }
 }
 
@@ -367,10 +403,25 @@ static void end_without_a_word(story *s)
     s->k.closed = true; /* no callback begins from here on */
 }
 
+/* Each change was told once. */
+static void check_changes(story *s)
+{
+    int added = 0;
+    for (int i = 0; i < s->k.worker_count; i++) {
+        added += s->added[i];
+    }
+    cluster_run(&s->k, 60000); /* the last may wait behind slow ones */
+    if (s->increases - s->decreases != added) {
+        story_complain(s, "%d increases and %d decreases, and %d workers were added",
+                       s->increases, s->decreases, added);
+    }
+}
+
 static void end_well(story *s, bool drains)
 {
     coord_error err = {0};
     mend(s);
+    call_back(s);
     if (drains) {
         s->closing = true; /* to its tasks it is all the same */
         coord_status rc = comm_coordinator_drain(s->k.c, 0, &err);
@@ -391,6 +442,7 @@ static void end_well(story *s, bool drains)
         }
     }
     cluster_check(&s->k);
+    check_changes(s);
 }
 
 static void check_tasks(story *s)

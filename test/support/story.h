@@ -47,6 +47,10 @@ typedef struct story {
     liar *liar_at[CLUSTER_WORKERS_MAX]; /* NULL: an honest worker */
     bool paused[CLUSTER_WORKERS_MAX];
     bool down[CLUSTER_WORKERS_MAX];
+    bool absent[CLUSTER_WORKERS_MAX]; /* removed, and not added since */
+    bool added[CLUSTER_WORKERS_MAX];  /* by the host, after it was removed */
+    int increases;
+    int decreases;
     bool is_inline;       /* its callbacks run on the loop */
     bool short_of_memory; /* calls may answer so */
     bool closing;         /* close was called */

@@ -329,11 +329,28 @@ static void note_delivery(story *s, story_task *t, const cluster_event *e)
     t->sequence = d.sequence;
 }
 
+/* Members come and go. */
+static bool note_member(story *s, const cluster_event *e)
+{
+    if (strcmp(e->name, "increase") == 0) {
+        s->increases++;
+        return true;
+    }
+    if (strcmp(e->name, "decrease") == 0) {
+        s->decreases++;
+        return true;
+    }
+    return false;
+}
+
 static void on_note(cluster *k, const cluster_event *e, void *user)
 {
     story *s = user;
     story_task *t = find(s, e->task);
     (void)k;
+    if (note_member(s, e)) {
+        return;
+    }
     if (t == NULL || t->refused || t->ends > 0) {
         story_complain(s, "%s of %s, which %s", e->name, e->task,
                        t == NULL     ? "nobody sent"

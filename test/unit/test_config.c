@@ -25,6 +25,8 @@ typedef enum kind {
     SWITCH,
     WORKERS,
     EXECUTOR,
+    OBJECT,
+    OBJECT_OR_FALSE,
     FUTURE
 } kind;
 
@@ -47,9 +49,6 @@ typedef struct key {
 #define ANY_S "0", "-0.001", YEAR_S, YEAR_S ".001", "0 to " YEAR_S
 #define SOME_S "0.001", "0", YEAR_S, YEAR_S ".001", "0.001 to " YEAR_S
 #define BYTES "1024", "1023", "1099511627776", "1099511627777", "1024 to 1099511627776"
-#define TWO_WORKERS                                                                      \
-    "\"collector\": {\"a\": [\"c\", \"h\", 1]}, \"learner\": {\"a\": [\"l\", \"h\", "    \
-    "1]}, "
 
 static const key KEYS[] = {
     {"host", HOST, false, AT(host), 0, NULL, NULL, NULL, NULL, NULL, ""},
@@ -60,17 +59,19 @@ static const key KEYS[] = {
      "2147483647", "2147483648", "-2147483648 to 2147483647", ""},
     {"collector", WORKERS, false, 0, 0, NULL, NULL, NULL, NULL, NULL, ""},
     {"learner", WORKERS, false, 0, 0, NULL, NULL, NULL, NULL, NULL, ""},
-    {"operator_server", FUTURE, true, 0, 0, NULL, NULL, NULL, NULL, NULL, ""},
+    {"operator_server", OBJECT_OR_FALSE, true, AT(operator_server.given), 0, NULL, NULL,
+     NULL, NULL, NULL, ""},
+    {"discovery", OBJECT, true, AT(discovery.given), 0, NULL, NULL, NULL, NULL, NULL, ""},
     {"executor", EXECUTOR, false, 0, 0, NULL, NULL, NULL, NULL, NULL, ""},
     {"resource_manager", WORD, false, AT(resource_manager), 0, "random", NULL,
      "least_loaded", NULL, "random least_loaded", ""},
     {"queue_timeout_s", SECONDS, false, AT(queue_timeout_ms), 0, ANY_S, ""},
     {"max_queued_tasks", INTEGER, false, AT(max_queued_tasks), 10000, "1", "0",
      "10000000", "10000001", "1 to 10000000", ""},
-    {"min_collectors", INTEGER, true, AT(min_workers[COORD_COLLECTOR]), 1, "0", "-1", "1",
-     "1000001", "0 to 1000000", TWO_WORKERS},
-    {"min_learners", INTEGER, true, AT(min_workers[COORD_LEARNER]), 1, "0", "-1", "1",
-     "1000001", "0 to 1000000", TWO_WORKERS},
+    {"min_collectors", INTEGER, true, AT(min_workers[COORD_COLLECTOR]), -1, "0", "-1",
+     "1000000", "1000001", "0 to 1000000", ""},
+    {"min_learners", INTEGER, true, AT(min_workers[COORD_LEARNER]), -1, "0", "-1",
+     "1000000", "1000001", "0 to 1000000", ""},
     {"max_retry_second", SECONDS, false, AT(max_retry_ms), 120000, SOME_S, ""},
     {"request_retries", INTEGER, false, AT(request_retries), 5, "0", "-1", "1000", "1001",
      "0 to 1000", ""},
@@ -160,6 +161,10 @@ static const char *what_it_takes(const key *k)
         return "an object of [id, host, port]";
     case EXECUTOR:
         return "\"per_task\", \"inline\" or {\"pool\": threads}";
+    case OBJECT:
+        return "an object or null";
+    case OBJECT_OR_FALSE:
+        return "an object, false or null";
     default:
         return "";
     }
@@ -167,6 +172,7 @@ static const char *what_it_takes(const key *k)
 
 /* ---- every key ---- */
 
+/* Objects in it come behind: test_config_objects.c. */
 static void the_help_has_one_line_for_every_key_of_this_test(void **state)
 {
     (void)state;
@@ -182,7 +188,7 @@ static void the_help_has_one_line_for_every_key_of_this_test(void **state)
         assert_non_null(at);
         at++;
     }
-    assert_string_equal(at, "");
+    assert_int_equal(*at, '\n');
     coordi_free(help);
     int none = 0;
     coordi_alloc_set_fault(countdown, &none);
@@ -196,15 +202,14 @@ static void an_absent_key_has_its_default(void **state)
     coordi_config c = config_good("{}");
     for (size_t i = 0; i < COUNT(KEYS); i++) {
         if (KEYS[i].kind == INTEGER || KEYS[i].kind == SECONDS) {
-            int64_t preset = KEYS[i].with[0] == '"' && KEYS[i].nullable
-                                 ? 0 /* no worker */
-                                 : KEYS[i].preset;
-            assert_int_equal(integer_at(&c, KEYS[i].at), preset);
+            assert_int_equal(integer_at(&c, KEYS[i].at), KEYS[i].preset);
         }
     }
     assert_string_equal(c.host, "127.0.0.1");
     assert_string_equal(c.my_address, "");
     assert_false(c.insecure);
+    assert_false(c.operator_server.given);
+    assert_false(c.discovery.given);
     assert_int_equal(c.worker_count, 0);
     assert_int_equal(c.executor, COORD_EXECUTOR_PER_TASK);
     assert_string_equal(c.resource_manager, "random");
@@ -222,7 +227,7 @@ static void a_value_of_another_type_is_wrong(void **state)
         unsigned fine; /* bits of the kinds that take it */
     } VALUE[] = {
         {"true", 1U << SWITCH},
-        {"false", 1U << SWITCH},
+        {"false", 1U << SWITCH | 1U << OBJECT_OR_FALSE},
         {"\"12\"", 1U << HOST | 1U << PATH},
         {"\"\"", 0},
         {"\"true\"", 1U << HOST | 1U << PATH},
@@ -232,7 +237,7 @@ static void a_value_of_another_type_is_wrong(void **state)
         {"1e0", 1U << SECONDS},
         {"[]", 0},
         {"[1]", 0},
-        {"{}", 1U << WORKERS},
+        {"{}", 1U << WORKERS | 1U << OBJECT | 1U << OBJECT_OR_FALSE},
         {"NaN", 0},
         {"Infinity", 0},
         {"-Infinity", 0},
@@ -617,21 +622,14 @@ static void listening_beyond_loopback_has_to_be_asked_for(void **state)
     }
 }
 
-static void no_more_workers_are_waited_for_than_are_configured(void **state)
+static void more_workers_may_be_waited_for_than_are_configured(void **state)
 {
     (void)state;
-    coordi_config c =
-        config_good("{" TWO_WORKERS "\"min_collectors\": 0, \"min_learners\": "
-                    "1}");
-    assert_int_equal(c.min_workers[COORD_COLLECTOR], 0);
-    assert_int_equal(c.min_workers[COORD_LEARNER], 1);
+    coordi_config c = config_good("{\"min_collectors\": 1000000, \"min_learners\": 2, "
+                                  "\"learner\": {\"a\": [\"l\", \"h\", 1]}}");
+    assert_int_equal(c.min_workers[COORD_COLLECTOR], 1000000);
+    assert_int_equal(c.min_workers[COORD_LEARNER], 2);
     coordi_config_done(&c);
-    config_wrong("{\"min_collectors\": 1}", COORD_ERR_CONFIG,
-                 "min_collectors: is 1, but only 0 are configured");
-    config_wrong("{\"min_learners\": 1000000}", COORD_ERR_CONFIG,
-                 "min_learners: is 1000000, but only 0 are configured");
-    config_wrong("{" TWO_WORKERS "\"min_learners\": 2}", COORD_ERR_CONFIG,
-                 "min_learners: is 2, but only 1 are configured");
 }
 
 static void as_much_may_be_in_flight_as_one_body_has(void **state)
@@ -656,7 +654,7 @@ static const char WHOLE[] =
     "{ \"host\": \"127.0.0.1\", \"port\": 22273, \"my_address\": null, \"channel\": 0,\n"
     "  \"collector\": {\"0\": [\"collector0\", \"127.0.0.1\", 22270]},\n"
     "  \"learner\":   {\"0\": [\"learner0\",   \"127.0.0.1\", 22271]},\n"
-    "  \"operator_server\": null,\n"
+    "  \"operator_server\": null, \"discovery\": null,\n"
     "  \"executor\": \"per_task\", \"resource_manager\": \"random\", "
     "\"queue_timeout_s\": 0, "
     "\"max_queued_tasks\": 10000,\n"
@@ -740,7 +738,7 @@ int main(void)
         cmocka_unit_test(a_host_is_a_name_or_an_address),
         cmocka_unit_test(a_host_has_at_most_255_bytes),
         cmocka_unit_test(listening_beyond_loopback_has_to_be_asked_for),
-        cmocka_unit_test(no_more_workers_are_waited_for_than_are_configured),
+        cmocka_unit_test(more_workers_may_be_waited_for_than_are_configured),
         cmocka_unit_test(as_much_may_be_in_flight_as_one_body_has),
         cmocka_unit_test(the_whole_example_is_the_defaults_and_two_workers),
         cmocka_unit_test(without_memory_it_fails_and_keeps_nothing),

@@ -30,8 +30,6 @@ static void workers_are_read_in_their_order(void **state)
         assert_string_equal(c.workers[i].host, EXPECTED[i].host);
         assert_int_equal(c.workers[i].port, EXPECTED[i].port);
     }
-    assert_int_equal(c.min_workers[COORD_COLLECTOR], 2);
-    assert_int_equal(c.min_workers[COORD_LEARNER], 1);
     coordi_config_done(&c);
 }
 
