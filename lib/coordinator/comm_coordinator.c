@@ -81,11 +81,10 @@ static coord_status read_config(const comm_coordinator_options *o, coordi_config
         }
         coordi_buf_done(&text);
     }
-    if (rc == COORD_OK && (ret->operator_server.given || ret->discovery.given)) {
+    if (rc == COORD_OK && ret->operator_server.given) {
         return coordi_fail(err, COORD_ERR_UNSUPPORTED,
-                           "%s: is not built into this release; leave it out or set it "
-                           "to null",
-                           ret->operator_server.given ? "operator_server" : "discovery");
+                           "operator_server: is not built into this release; leave it "
+                           "out or set it to null");
     }
     return rc;
 }
