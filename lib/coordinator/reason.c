@@ -59,6 +59,9 @@ static const struct {
         {"no_worker_connected", "Start the workers, or see why they can't be reached."},
     [COORDI_REASON_NO_WORKER_CONFIGURED] =
         {"no_worker_configured", "Name workers of this role in the configuration."},
+    [COORDI_REASON_DISCOVERY_FAILS] =
+        {"discovery_fails", "Run the command by hand, or look at deal_with_discovery: "
+                            "new workers are found when it works again."},
     [COORDI_REASON_TASKS_BEFORE_IT] = {"tasks_before_it",
                                        "Wait: the oldest is served first."},
     [COORDI_REASON_POLICY_WAITS] =

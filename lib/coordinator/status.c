@@ -1,6 +1,6 @@
 /* A snapshot for people and programs that look in from outside. */
+#include "coordinator/discovery.h"
 #include "coordinator/history.h"
-#include "coordinator/membership.h"
 
 #include <string.h>
 
@@ -127,6 +127,8 @@ char *coordi_coordinator_status(CommCoordinator *c)
     } else {
         coordi_ledger_print(c->ledger, &buf);
     }
+    coordi_buf_adds(&buf, ", \"discovery\": ");
+    coordi_discovery_print(c, &buf);
     coordi_buf_adds(&buf, "}");
     return coordi_buf_take(&buf, NULL);
 }

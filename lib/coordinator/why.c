@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/line.h"
 #include "coordinator/call.h"
+#include "coordinator/discovery.h"
 #include "coordinator/history.h"
 
 #include <stdarg.h>
@@ -390,6 +391,20 @@ static void tell_members(chain *a, const coordi_map *members)
     }
 }
 
+/* Workers may be there of whom nobody is told. */
+static void tell_discovery(chain *a)
+{
+    uint64_t failures;
+    int64_t since;
+    char words[SEEN_SIZE];
+    const coord_error *why = coordi_discovery_trouble(a->c, &failures, &since);
+    if (why != NULL) {
+        coordi_error_words(why, words, sizeof words);
+        add_cause(a, COORDI_REASON_DISCOVERY_FAILS, since, "%llu times in a row: %s",
+                  (unsigned long long)failures, words);
+    }
+}
+
 static void tell_queue(chain *a, const coordi_run *run)
 {
     const coordi_map *members = &a->c->members[run->kind->role];
@@ -398,7 +413,10 @@ static void tell_queue(chain *a, const coordi_run *run)
     size_t before = count_before(a->c, run);
     if (n.all == 0) {
         add_cause(a, COORDI_REASON_NO_WORKER_CONFIGURED, run->since_ms,
-                  "the configuration names no %s", role);
+                  coordi_membership_has_sources(a->c)
+                      ? "the configuration names no %s, and nobody has listed one"
+                      : "the configuration names no %s",
+                  role);
     } else if (n.free > 0) {
         add_cause(a, COORDI_REASON_POLICY_WAITS, run->since_ms,
                   "%zu of %zu %ss are free, but the policy \"%.40s\" gives none of them",
@@ -418,6 +436,7 @@ static void tell_queue(chain *a, const coordi_run *run)
         add_cause(a, COORDI_REASON_TASKS_BEFORE_IT, run->since_ms,
                   "%zu tasks wait before it", before);
     }
+    tell_discovery(a);
     tell_members(a, members);
 }
 
