@@ -34,6 +34,7 @@ typedef struct coordi_send_op coordi_send_op;
 typedef struct coordi_history coordi_history;
 typedef struct coordi_notice coordi_notice;
 typedef struct coordi_roster coordi_roster;
+typedef struct coordi_operator_sync coordi_operator_sync;
 
 enum { COORDI_ROLES = 2, COORDI_SOURCES = 2 };
 
@@ -90,6 +91,7 @@ struct CommCoordinator {
     uint64_t last_number;                   /* of a task */
     coordi_map members[COORDI_ROLES];       /* by id */
     coordi_roster *rosters[COORDI_SOURCES]; /* of its sources; NULL: no such */
+    coordi_operator_sync *operator_sync;    /* NULL: there is no operator server */
     bool elastic;       /* workers may come that nobody knows of yet */
     coordi_timer sweep; /* of members that were removed and have gone */
     coordi_map runs;    /* by task id; queued ones, too */
