@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "coordinator/call.h"
 #include "coordinator/discovery.h"
+#include "coordinator/operator_sync.h"
 
 #include <string.h>
 
@@ -40,6 +41,7 @@ void coordi_coordinator_unref(CommCoordinator *c)
     }
     coordi_map_done(&c->runs);
     coordi_past_done(c);
+    coordi_operator_sync_free(c->operator_sync);
     coordi_config_done(&c->config);
     coordi_loop_unref(c->loop);
     coordi_free(c);
@@ -81,11 +83,6 @@ static coord_status read_config(const comm_coordinator_options *o, coordi_config
         }
         coordi_buf_done(&text);
     }
-    if (rc == COORD_OK && ret->operator_server.given) {
-        return coordi_fail(err, COORD_ERR_UNSUPPORTED,
-                           "operator_server: is not built into this release; leave it "
-                           "out or set it to null");
-    }
     return rc;
 }
 
@@ -117,6 +114,29 @@ static coord_status adopt(CommCoordinator *c, const comm_coordinator_options *o,
     return COORD_OK;
 }
 
+/* The host's loop, or one of its own. On failure all of it is freed. */
+static coord_status settle_on_loop(CommCoordinator *c, coord_loop *given,
+                                   coord_error *err)
+{
+    coord_loop *loop = NULL;
+    coord_status rc = coordi_loop_take(given, &loop, err);
+    if (rc != COORD_OK) {
+        coordi_config_done(&c->config);
+        coordi_free(c);
+        return rc;
+    }
+    c->owns_loop = given == NULL;
+    init_fields(c, c->owns_loop ? coordi_loop_ref(loop) : loop);
+    rc = coordi_operator_sync_create(c, err);
+    if (rc != COORD_OK) {
+        coordi_coordinator_unref(c);
+        if (given == NULL) {
+            coordi_loop_retire(loop);
+        }
+    }
+    return rc;
+}
+
 coord_status comm_coordinator_create(const comm_coordinator_options *options,
                                      CommCoordinator **ret, coord_error *err)
 {
@@ -136,19 +156,16 @@ coord_status comm_coordinator_create(const comm_coordinator_options *options,
         return coordi_fail_nomem(err, "coordinator");
     }
     rc = adopt(c, &ours, err);
-    coord_loop *loop = NULL;
     if (rc == COORD_OK) {
-        rc = coordi_loop_take(ours.loop, &loop, err);
-    }
-    if (rc != COORD_OK) {
+        rc = settle_on_loop(c, ours.loop, err);
+    } else {
         coordi_config_done(&c->config);
         coordi_free(c);
-        return rc;
     }
-    c->owns_loop = ours.loop == NULL;
-    init_fields(c, c->owns_loop ? coordi_loop_ref(loop) : loop);
-    *ret = c;
-    return COORD_OK;
+    if (rc == COORD_OK) {
+        *ret = c;
+    }
+    return rc;
 }
 
 static void run_destroy(coordi_job *job)

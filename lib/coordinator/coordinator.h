@@ -36,6 +36,7 @@ typedef struct coordi_notice coordi_notice;
 typedef struct coordi_roster coordi_roster;
 typedef struct coordi_discovery coordi_discovery;
 typedef struct coordi_question coordi_question;
+typedef struct coordi_operator_sync coordi_operator_sync;
 
 enum { COORDI_ROLES = 2, COORDI_SOURCES = 2 };
 
@@ -92,6 +93,7 @@ struct CommCoordinator {
     uint64_t last_number;                   /* of a task */
     coordi_map members[COORDI_ROLES];       /* by id */
     coordi_roster *rosters[COORDI_SOURCES]; /* of its sources; NULL: no such */
+    coordi_operator_sync *operator_sync;    /* NULL: there is no operator server */
     coordi_discovery *discovery;            /* NULL: none */
     coordi_question *question; /* of it to the host, still to return; NULL: none */
     bool elastic;              /* workers may come that nobody knows of yet */

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "coordinator/discovery.h"
+#include "coordinator/operator_sync.h"
 
 #include <string.h>
 
@@ -122,7 +123,10 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
              m = coordi_map_next(&c->members[role], &at)) {
             if (!coordi_member_is_ready(m) && named++ < 3) {
                 bool quarantined = m->state == COORDI_MEMBER_QUARANTINED;
-                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s%s)", named > 1 ? ", " : "",
+                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s%s)",
+                                buf->len == 0 ? ""
+                                : named > 1   ? ", "
+                                              : "; ",
                                 coord_role_str((coord_role)role), m->worker.id,
                                 m->worker.host, (unsigned)m->worker.port,
                                 quarantined ? "quarantined: " : "", reason_of(m, room));
@@ -164,18 +168,27 @@ static void check_failed_start(CommCoordinator *c)
     }
 }
 
-static void finish_start(CommCoordinator *c, coord_status status)
+/* Who is missing, and why: a remark with COORD_OK, the reason otherwise. */
+static void explain_start(const CommCoordinator *c, coord_status status, coord_error *err)
 {
-    coord_error err = {0};
     coordi_buf missing = {0};
+    const coord_error *because;
+    coordi_operator_sync_explain(c->operator_sync, &missing, &because);
     describe_missing(c, &missing);
-    coordi_timer_stop(c->loop, &c->start_deadline);
-    if (missing.len > 0) { /* a remark with COORD_OK, the reason otherwise */
+    if (missing.len > 0) {
         char *text = coordi_buf_take(&missing, NULL);
-        (void)coordi_fail(&err, status, "start: missing %s", text == NULL ? "" : text);
+        (void)coordi_fail_because(err, status, because, "start: missing %s",
+                                  text == NULL ? "" : text);
         coordi_free(text);
     }
     coordi_buf_done(&missing);
+}
+
+static void finish_start(CommCoordinator *c, coord_status status)
+{
+    coord_error err = {0};
+    explain_start(c, status, &err);
+    coordi_timer_stop(c->loop, &c->start_deadline);
     if (status != COORD_OK) {
         coordi_membership_stop(c);
         c->start_failure = err;
@@ -217,6 +230,9 @@ void coordi_coordinator_check_start(CommCoordinator *c)
 {
     if (c->start_failure.status != COORD_OK) {
         check_failed_start(c);
+        return;
+    }
+    if (!coordi_operator_sync_has_asked(c->operator_sync)) {
         return;
     }
     for (int role = 0; role < COORDI_ROLES; role++) {

@@ -1,6 +1,7 @@
 /* A snapshot for people and programs that look in from outside. */
 #include "coordinator/discovery.h"
 #include "coordinator/history.h"
+#include "coordinator/operator_sync.h"
 
 #include <string.h>
 
@@ -129,6 +130,8 @@ char *coordi_coordinator_status(CommCoordinator *c)
     }
     coordi_buf_adds(&buf, ", \"discovery\": ");
     coordi_discovery_print(c, &buf);
+    coordi_buf_adds(&buf, ", \"operator_server\": ");
+    coordi_operator_sync_print(c->operator_sync, &buf);
     coordi_buf_adds(&buf, "}");
     return coordi_buf_take(&buf, NULL);
 }

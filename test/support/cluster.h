@@ -13,6 +13,7 @@ typedef struct cluster_worker {
     coord_role role;
     char id[32];
     char host[32];
+    int port;
     bool stranger; /* not in the configuration */
     coord_loop *loop;
     coord_collector *collector;
@@ -83,6 +84,9 @@ typedef struct cluster {
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners);
 /* The same in a world with these options. */
 void cluster_init_in(cluster *k, coord_sim_options options, int collectors, int learners);
+/* One more worker, a stranger. */
+cluster_worker *cluster_add(cluster *k, coord_role role, const char *id, const char *host,
+                            int port);
 /* Makes a worker look as if it were a Python worker. */
 void cluster_set_foreign(cluster *k, const char *id);
 /* The world of cluster_init() has these links between all of its machines. */
