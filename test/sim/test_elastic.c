@@ -6,6 +6,8 @@
  * them. */
 #include "support/elastic.h"
 
+#include "base/buf.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -190,6 +192,156 @@ static void the_server_is_down_for_a_minute(void **state)
     tell(live_through_an_outage);
 }
 
+/* ---- garbage ---- */
+
+#define OK_V1 "{\"success\":true,\"code\":0,\"message\":\"\",\"data\":"
+#define OURS "{\"namespace\":\"ns\",\"coordinator\":\"job-coordinator\","
+
+/* REAL stands for the ids that are listed, TWICE for each of them two times, HUGE for
+ * 5,000 others. */
+typedef struct garbage {
+    int api;   /* 0: both */
+    bool once; /* it would be believed if it came again */
+    const char *text;
+} garbage;
+
+static const garbage GARBAGE[] = {
+    {0, false, ""},
+    {0, false, "}{"},
+    {0, false, "null"},
+    {0, false, "[]"},
+    {0, false, "{}"},
+    {0, false, "7"},
+    {0, false, "\xff\xfe"},
+    {0, false, "<html>It works!</html>"},
+    {0, false, "{\"success\": true}"},
+    {0, false, "{\"success\": 1, \"data\": []}"},
+    {0, false, "{\"success\": false, \"code\": 1, \"data\": null}"},
+    {0, false, OK_V1 "7}"},
+    {0, false, OK_V1 "\"REAL\"}"},
+    {0, false, OK_V1 "null}"},
+    {0, false, OK_V1 "[]}"},
+    {0, false, OK_V1 "{}}"},
+    {0, false, OK_V1 "["},
+    {1, false, OK_V1 "[7, null, {\"coordinator\": 7}]}"},
+    {1, false,
+     OK_V1 "{\"namespace\": \"\", \"coordinator\": \"\", "
+           "\"collectors\": null, \"learners\": null}}"},
+    {1, false,
+     OK_V1 "{\"namespace\": \"ns\", \"coordinator\": \"other\", "
+           "\"collectors\": [\"x.ns:1\"], \"learners\": []}}"},
+    {1, false, OK_V1 OURS "\"collectors\": 7, \"learners\": []}}"},
+    {1, false, OK_V1 OURS "\"collectors\": [], \"learners\": \"REAL\"}}"},
+    {1, false, OK_V1 OURS "\"collectors\": [HUGE], \"learners\": null}}"},
+    {1, false,
+     OK_V1 OURS "\"collectors\": [7, null, {}, [], \"\", \"a b\", \":1\", "
+                "\"x:0\", \"x:99999\", \"x:y\", \"[::1\"], \"learners\": []}}"},
+    {1, false, OK_V1 OURS "\"collectors\": [REAL, 7], \"learners\": null}}"},
+    {1, true, OK_V1 OURS "\"collectors\": [], \"learners\": []}}"},
+    {1, true, OK_V1 OURS "\"collectors\": null, \"learners\": null}}"},
+    {1, true, OK_V1 OURS "\"learners\": [null]}}"},
+    {1, true, OK_V1 OURS "\"collectors\": [TWICE], \"learners\": []}}"},
+    {1, true, OK_V1 OURS "\"collectors\": [REAL, \"c0\"], \"learners\": [\"l0\"]}}"},
+    {2, false, OK_V1 "\"10.9.9.9:1\"}"},
+    {2, false, OK_V1 "{\"collectors\": []}}"},
+    {2, false, OK_V1 "[\"\", \"\"]}"},
+    {2, false, OK_V1 "[HUGE]}"},
+    {2, false, OK_V1 "[7, null, {}, \"a b\", \":1\", \"x:0\", \"[::1\"]}"},
+    {2, false, OK_V1 "[REAL, 7]}"},
+    {2, true, OK_V1 "[TWICE]}"},
+    {2, true, OK_V1 "[REAL, \"\"]}"},
+};
+
+static void add_ids(coordi_buf *text, int times)
+{
+    const char *comma = "";
+    for (int role = COORD_LEARNER; role >= COORD_COLLECTOR; role--) {
+        const bool listed =
+            role == COORD_COLLECTOR || fake_operator_api(e.p.fake) == FAKE_V2;
+        for (int n = 0; listed && n < elastic_count(&e, (coord_role)role); n++) {
+            for (int i = 0; i < times; i++) {
+                coordi_buf_addf(text, "%s\"%s\"", comma,
+                                elastic_id(&e, (coord_role)role, n));
+                comma = ",";
+            }
+        }
+    }
+}
+
+static void add_many(coordi_buf *text)
+{
+    for (int i = 0; i < 5000; i++) {
+        coordi_buf_addf(text, "%s\"10.8.%d.%d:1\"", i == 0 ? "" : ",", i / 250, i % 250);
+    }
+}
+
+static void set_garbage(const garbage *g)
+{
+    static const char *const WORDS[] = {"REAL", "TWICE", "HUGE"};
+    coordi_buf text = {0};
+    const char *at = g->text;
+    while (*at != '\0') {
+        int which = -1;
+        for (int i = 0; i < 3; i++) {
+            which = strncmp(at, WORDS[i], strlen(WORDS[i])) == 0 ? i : which;
+        }
+        if (which < 0) {
+            coordi_buf_add(&text, at++, 1);
+        } else if (which == 2) {
+            add_many(&text);
+        } else {
+            add_ids(&text, which + 1);
+        }
+        at += which < 0 ? 0 : strlen(WORDS[which]);
+    }
+    char *whole = coordi_buf_take(&text, NULL);
+    fake_operator_set_garbage(e.p.fake, whole == NULL ? "" : whole);
+    coord_free(whole);
+}
+
+/* So many lists are that, and nobody comes or goes for it. */
+static void list_garbage(const garbage *g)
+{
+    const size_t times = g->once ? 1 : 1 + (size_t)elastic_draw(&e, 4);
+    const size_t until = fake_operator_requests(e.p.fake, FAKE_GET) + times + 1;
+    int told[2][2];
+    memcpy(told, e.told, sizeof told);
+    set_garbage(g);
+    fake_operator_fail(e.p.fake, FAKE_GET, FAKE_GARBAGE, times);
+    for (int i = 0; i < 600 && fake_operator_requests(e.p.fake, FAKE_GET) < until; i++) {
+        elastic_run(&e, 100);
+        if (memcmp(told, e.told, sizeof told) != 0) {
+            fail_msg("seed %llu: somebody came or went by %s", (unsigned long long)e.seed,
+                     g->text);
+        }
+    }
+    assert_true(fake_operator_requests(e.p.fake, FAKE_GET) >= until);
+}
+
+static void endure_garbage(uint64_t seed, int api)
+{
+    elastic_open(&e, seed, api);
+    fake_operator_set_lag(e.p.fake, 0);
+    elastic_begin(&e, 2, 1, removal_of(seed), "");
+    elastic_await_all(&e, CHANGE_MS);
+    e.eager = false;
+    e.depth[COORD_COLLECTOR] = 1; /* it takes its time */
+    for (size_t i = 0; i < sizeof GARBAGE / sizeof GARBAGE[0]; i++) {
+        if (GARBAGE[i].api == 0 || GARBAGE[i].api == api) {
+            list_garbage(&GARBAGE[i]);
+        }
+    }
+    elastic_scale(&e, 4, 1);
+    elastic_await_all(&e, CHANGE_MS);
+    elastic_end(&e, false);
+}
+
+static void garbage_brings_nobody_and_takes_nobody(void **state)
+{
+    (void)state;
+    tell(endure_garbage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +349,7 @@ int main(void)
         cmocka_unit_test(pods_come_back_at_another_address),
         cmocka_unit_test(another_process_answers_at_the_same_address),
         cmocka_unit_test(the_server_is_down_for_a_minute),
+        cmocka_unit_test(garbage_brings_nobody_and_takes_nobody),
     };
     return cmocka_run_group_tests_name("elastic", tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ typedef struct elastic {
     int64_t break_in; /* one of so many pods never runs; 0: none */
     int64_t work_ms;  /* of workers that come; more or less */
     size_t most[3];   /* pods that there may be, by list */
-    size_t demanded;  /* pods that the server was to make */
+    size_t wanted[3]; /* ... and that a start asks for */
 
     elastic_task tasks[ELASTIC_TASKS_MAX];
     int task_count;
@@ -46,6 +46,7 @@ typedef struct elastic {
     int done;
     int fails;
     int told[2][2]; /* increases, decreases, by role; in this life */
+    bool restarts;  /* the coordinator may start more than once */
     bool dying;     /* the coordinator was killed */
     bool eager;     /* a task is posted for each collector that comes */
 
