@@ -197,8 +197,8 @@ static void the_server_is_down_for_a_minute(void **state)
 #define OK_V1 "{\"success\":true,\"code\":0,\"message\":\"\",\"data\":"
 #define OURS "{\"namespace\":\"ns\",\"coordinator\":\"job-coordinator\","
 
-/* REAL stands for the ids that are listed, TWICE for each of them two times, HUGE for
- * 5,000 others. */
+/* REAL stands for the ids that are listed, TWICE for each of them two times, HUGE
+ * and MANY for 5,000 and 4,000 others. */
 typedef struct garbage {
     int api;   /* 0: both */
     bool once; /* it would be believed if it came again */
@@ -268,27 +268,27 @@ static void add_ids(coordi_buf *text, int times)
     }
 }
 
-static void add_many(coordi_buf *text)
+static void add_others(coordi_buf *text, int count)
 {
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < count; i++) {
         coordi_buf_addf(text, "%s\"10.8.%d.%d:1\"", i == 0 ? "" : ",", i / 250, i % 250);
     }
 }
 
 static void set_garbage(const garbage *g)
 {
-    static const char *const WORDS[] = {"REAL", "TWICE", "HUGE"};
+    static const char *const WORDS[] = {"REAL", "TWICE", "HUGE", "MANY"};
     coordi_buf text = {0};
     const char *at = g->text;
     while (*at != '\0') {
         int which = -1;
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 4; i++) {
             which = strncmp(at, WORDS[i], strlen(WORDS[i])) == 0 ? i : which;
         }
         if (which < 0) {
             coordi_buf_add(&text, at++, 1);
-        } else if (which == 2) {
-            add_many(&text);
+        } else if (which >= 2) {
+            add_others(&text, which == 2 ? 5000 : 4000);
         } else {
             add_ids(&text, which + 1);
         }
@@ -342,6 +342,155 @@ static void garbage_brings_nobody_and_takes_nobody(void **state)
     tell(endure_garbage);
 }
 
+/* A list may be as long as this one, and then all of it is taken for true. */
+static void a_long_list_of_nobody_does_no_harm(void **state)
+{
+    const garbage LONG = {1, true,
+                          OK_V1 OURS "\"collectors\": [MANY], \"learners\": []}}"};
+    (void)state;
+    elastic_open(&e, 1, FAKE_V1);
+    fake_operator_set_lag(e.p.fake, 0);
+    elastic_begin(&e, 2, 1, "", "");
+    elastic_await_all(&e, CHANGE_MS);
+    list_garbage(&LONG);
+    elastic_await_all(&e, CHANGE_MS);
+    elastic_end(&e, false);
+}
+
+/* ---- flapping ---- */
+
+/* Until so many more lists were sent. */
+static void await_lists(size_t count)
+{
+    const size_t until = fake_operator_requests(e.p.fake, FAKE_GET) + count;
+    while (fake_operator_requests(e.p.fake, FAKE_GET) < until) {
+        elastic_run(&e, 100);
+    }
+}
+
+/* Its process knows nothing of that. */
+static void flicker(uint64_t seed, int api)
+{
+    char id[32];
+    elastic_open(&e, seed, api);
+    fake_operator_set_lag(e.p.fake, 0);
+    fake_operator_set_delay(e.p.fake, 0);
+    elastic_begin(&e, 3, 1, removal_of(seed), "");
+    elastic_await_all(&e, CHANGE_MS);
+    const int gain = elastic_gain(&e);
+    e.kill_ms = -1;
+    (void)snprintf(id, sizeof id, "%s", elastic_id(&e, COORD_COLLECTOR, 2));
+    const fake_list list = api == FAKE_V2 ? FAKE_NODES : FAKE_COLLECTORS;
+    for (int i = 0; i < 10; i++) {
+        fake_operator_remove(e.p.fake, id);
+        await_lists(1);
+        fake_operator_add(e.p.fake, list, id);
+        await_lists(1 + elastic_draw(&e, 2));
+    }
+    assert_int_equal(e.told[0][1] + e.told[1][1], 0);
+    assert_int_equal(elastic_gain(&e), gain);
+    elastic_await_all(&e, CHANGE_MS);
+    elastic_end(&e, false);
+}
+
+static void a_pod_that_every_other_list_lacks_stays(void **state)
+{
+    (void)state;
+    tell(flicker);
+}
+
+/* Listed for less than it takes to start, or to connect. */
+static void pass_by(uint64_t seed, int api)
+{
+    char id[32];
+    elastic_open(&e, seed, api);
+    e.boot_ms = 0;
+    elastic_begin(&e, 2, 1, removal_of(seed), "\"request_timeout_s\": 30, ");
+    elastic_await_all(&e, CHANGE_MS);
+    const int gain = elastic_gain(&e);
+    const fake_list list = api == FAKE_V2 ? FAKE_NODES : FAKE_COLLECTORS;
+    for (int i = 0; i < 6; i++) {
+        coord_sim_link slow;
+        coord_sim_link_init(e.p.k.sim, &slow, sizeof slow);
+        slow.latency_min_ms = 6000;
+        slow.latency_max_ms = 9000;
+        (void)snprintf(id, sizeof id, "10.3.0.%d:22270", i);
+        if (i % 2 == 0) { /* it runs, far away */
+            (void)snprintf(id, sizeof id, "10.3.0.%d", i);
+            assert_int_equal(coord_sim_set_link(e.p.k.sim, id, NULL, &slow, NULL),
+                             COORD_OK);
+            (void)snprintf(id, sizeof id, "10.3.0.%d:22270", i);
+        } else {
+            e.boot_ms = MINUTE_MS;
+        }
+        e.most[list]++;
+        fake_operator_add(e.p.fake, list, id);
+        elastic_run(&e, 500 + (int64_t)elastic_draw(&e, 1500));
+        fake_operator_remove(e.p.fake, id);
+        elastic_run(&e, 4000);
+        e.boot_ms = 0;
+    }
+    assert_int_equal(elastic_gain(&e), gain);
+    assert_int_equal(e.told[0][1] + e.told[1][1], 0);
+    elastic_await_all(&e, CHANGE_MS);
+    elastic_end(&e, false);
+}
+
+static void a_pod_that_passes_by_leaves_nothing(void **state)
+{
+    (void)state;
+    tell(pass_by);
+}
+
+/* Its process crashes and crashes, and is listed all the while. */
+static void crash_again_and_again(uint64_t seed, int api)
+{
+    char id[32];
+    elastic_open(&e, seed, api);
+    elastic_begin(&e, 3, 1, removal_of(seed), "");
+    elastic_await_all(&e, CHANGE_MS);
+    const int told = e.told[0][0] + e.told[1][0];
+    (void)snprintf(id, sizeof id, "%s", elastic_id(&e, COORD_COLLECTOR, 1));
+    for (int i = 0; i < 15; i++) {
+        elastic_crash(&e, id, (int64_t)elastic_draw(&e, 3) * 500);
+        elastic_run(&e, 2000 + (int64_t)elastic_draw(&e, 3000));
+    }
+    elastic_await_all(&e, CHANGE_MS);
+    assert_int_equal(e.told[0][0] + e.told[1][0], told);
+    assert_int_equal(fake_operator_requests(e.p.fake, FAKE_FAILED), 0);
+    elastic_end(&e, false);
+}
+
+static void a_pod_that_crashes_again_and_again_costs_no_task(void **state)
+{
+    (void)state;
+    tell(crash_again_and_again);
+}
+
+/* ---- pods that never run ---- */
+
+static void replace_broken(uint64_t seed, int api)
+{
+    elastic_open(&e, seed, FAKE_V1); /* the other API can't */
+    (void)api;
+    elastic_begin(&e, 2, 1, "\"grace_s\": 10, ", "");
+    elastic_await_all(&e, CHANGE_MS);
+    e.break_in = 2;
+    elastic_scale(&e, 7, 1);
+    elastic_run(&e, MINUTE_MS);
+    e.break_in = 0;
+    elastic_run(&e, MINUTE_MS);
+    elastic_await_all(&e, CHANGE_MS);
+    assert_int_equal(elastic_gain(&e), 8);
+    elastic_end(&e, false);
+}
+
+static void pods_that_never_run_are_replaced_one_for_one(void **state)
+{
+    (void)state;
+    tell(replace_broken);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +499,11 @@ int main(void)
         cmocka_unit_test(another_process_answers_at_the_same_address),
         cmocka_unit_test(the_server_is_down_for_a_minute),
         cmocka_unit_test(garbage_brings_nobody_and_takes_nobody),
+        cmocka_unit_test(a_long_list_of_nobody_does_no_harm),
+        cmocka_unit_test(a_pod_that_every_other_list_lacks_stays),
+        cmocka_unit_test(a_pod_that_passes_by_leaves_nothing),
+        cmocka_unit_test(a_pod_that_crashes_again_and_again_costs_no_task),
+        cmocka_unit_test(pods_that_never_run_are_replaced_one_for_one),
     };
     return cmocka_run_group_tests_name("elastic", tests, NULL, NULL);
 }
