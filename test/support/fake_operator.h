@@ -45,6 +45,10 @@ void fake_operator_remove(fake_operator *f, const char *id);
 /* So many pods of names that it makes up, instead of all that are in the list; those that
  * are there stay as far as they can. */
 void fake_operator_scale(fake_operator *f, fake_list list, size_t count);
+/* Where there is something behind its pods: says how the id of the n-th pod that is made
+ * is spelt, such as "127.0.0.7:40001". Called under its lock. */
+typedef void fake_namer_fn(void *arg, fake_list list, unsigned n, char *id, size_t size);
+void fake_operator_set_namer(fake_operator *f, fake_namer_fn *namer, void *arg);
 /* How many there really are, and the n-th of them; NULL: there is none. */
 size_t fake_operator_count(fake_operator *f, fake_list list);
 const char *fake_operator_id(fake_operator *f, fake_list list, size_t n);
