@@ -223,9 +223,10 @@ static coord_status read_argument(const char *path, bool first, coord_text value
         !(first && out[0] == '\0')) {
         return COORD_OK;
     }
-    return coordi_config_wrong(
-        err, path,
-        first ? "must be the path of a program" : "must be a string of UTF-8 without NUL", value);
+    return coordi_config_wrong(err, path,
+                               first ? "must be the path of a program"
+                                     : "must be a string of UTF-8 without NUL",
+                               value);
 }
 
 /* One block: the pointers, then the strings. */

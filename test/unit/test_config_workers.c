@@ -1,3 +1,4 @@
+#include "base/alloc.h"
 #include "support/config_rig.h"
 
 #include <setjmp.h>
@@ -184,6 +185,128 @@ static void thousands_of_workers_are_fine(void **state)
     coordi_config_done(&c);
 }
 
+/* ---- while it runs ---- */
+
+static bool always(void *user)
+{
+    (void)user;
+    return true;
+}
+
+static coordi_config_worker worker(coord_role role, const char *id)
+{
+    coordi_config_worker w = {.role = role, .host = "h", .port = 1};
+    (void)snprintf(w.id, sizeof w.id, "%s", id);
+    return w;
+}
+
+static bool add(coordi_config *c, coord_role role, const char *id)
+{
+    const coordi_config_worker w = worker(role, id);
+    return coordi_config_add_worker(c, &w, NULL) == COORD_OK;
+}
+
+/* The ids in their order, collectors in upper case. */
+static void assert_ids(const coordi_config *c, const char *ids)
+{
+    assert_int_equal(c->worker_count, strlen(ids));
+    for (size_t i = 0; i < c->worker_count; i++) {
+        const char id = c->workers[i].id[0];
+        const char shown = c->workers[i].role == COORD_COLLECTOR ? id : (char)(id | 32);
+        assert_int_equal(shown, ids[i]);
+    }
+}
+
+static void workers_are_added_behind_the_others(void **state)
+{
+    (void)state;
+    coordi_config c = config_good("{\"collector\": {\"0\": [\"A\", \"h\", 1]}}");
+    assert_true(add(&c, COORD_LEARNER, "B"));
+    assert_true(add(&c, COORD_COLLECTOR, "B"));
+    assert_true(add(&c, COORD_LEARNER, "A"));
+    assert_ids(&c, "AbBa");
+    assert_string_equal(c.workers[3].host, "h");
+    assert_int_equal(c.workers[3].port, 1);
+    coordi_config_done(&c);
+}
+
+static void a_worker_that_is_there_is_not_added(void **state)
+{
+    (void)state;
+    coord_error err;
+    coordi_config c = config_good("{\"collector\": {\"0\": [\"A\", \"h\", 1]}}");
+    assert_int_equal(coordi_config_add_worker(&c, &c.workers[0], &err), COORD_ERR_EXISTS);
+    assert_string_equal(err.text, "collector \"A\" is there already");
+    assert_ids(&c, "A");
+    coordi_config_done(&c);
+}
+
+static void workers_are_removed_and_the_others_keep_their_order(void **state)
+{
+    (void)state;
+    coordi_config c = config_good("{}");
+    assert_false(coordi_config_remove_worker(&c, COORD_COLLECTOR, "A"));
+    for (const char *id = "ABCDE"; *id != '\0'; id++) {
+        const char text[] = {*id, '\0'};
+        assert_true(add(&c, COORD_COLLECTOR, text));
+    }
+    assert_false(coordi_config_remove_worker(&c, COORD_LEARNER, "A"));
+    assert_false(coordi_config_remove_worker(&c, COORD_COLLECTOR, "X"));
+    assert_ids(&c, "ABCDE");
+    assert_true(coordi_config_remove_worker(&c, COORD_COLLECTOR, "C"));
+    assert_ids(&c, "ABDE");
+    assert_true(coordi_config_remove_worker(&c, COORD_COLLECTOR, "E"));
+    assert_true(coordi_config_remove_worker(&c, COORD_COLLECTOR, c.workers[0].id));
+    assert_ids(&c, "BD");
+    assert_true(add(&c, COORD_COLLECTOR, "A"));
+    assert_ids(&c, "BDA");
+    coordi_config_done(&c);
+}
+
+/* A sanitizer sees it when there is not room for all. */
+static void they_may_come_and_go_in_any_number(void **state)
+{
+    (void)state;
+    coordi_config c = config_good("{}");
+    char id[16];
+    int first = 0;
+    int next = 0;
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < round % 7 * 5; i++) {
+            (void)snprintf(id, sizeof id, "%d", next++);
+            assert_true(add(&c, COORD_COLLECTOR, id));
+        }
+        for (int i = 0; i < round % 6 * 6 && first < next; i++) {
+            (void)snprintf(id, sizeof id, "%d", first++);
+            assert_true(coordi_config_remove_worker(&c, COORD_COLLECTOR, id));
+        }
+        assert_int_equal(c.worker_count, next - first);
+        for (size_t i = 0; i < c.worker_count; i++) {
+            (void)snprintf(id, sizeof id, "%d", first + (int)i);
+            assert_string_equal(c.workers[i].id, id);
+        }
+    }
+    assert_true(first > 100);
+    coordi_config_done(&c);
+}
+
+static void without_memory_no_worker_is_added(void **state)
+{
+    (void)state;
+    coord_error err;
+    coordi_config c = config_good("{\"collector\": {\"0\": [\"A\", \"h\", 1]}}");
+    const coordi_config_worker w = worker(COORD_COLLECTOR, "B");
+    coordi_alloc_set_fault(always, NULL);
+    coord_status rc = coordi_config_add_worker(&c, &w, &err);
+    coordi_alloc_set_fault(NULL, NULL);
+    assert_int_equal(rc, COORD_ERR_NOMEM);
+    assert_string_equal(err.text, "configuration: out of memory");
+    assert_ids(&c, "A");
+    assert_true(add(&c, COORD_COLLECTOR, "B"));
+    assert_ids(&c, "AB");
+    coordi_config_done(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +318,11 @@ int main(void)
         cmocka_unit_test(both_roles_may_use_the_same_id),
         cmocka_unit_test(keys_of_workers_mean_nothing),
         cmocka_unit_test(thousands_of_workers_are_fine),
+        cmocka_unit_test(workers_are_added_behind_the_others),
+        cmocka_unit_test(a_worker_that_is_there_is_not_added),
+        cmocka_unit_test(workers_are_removed_and_the_others_keep_their_order),
+        cmocka_unit_test(they_may_come_and_go_in_any_number),
+        cmocka_unit_test(without_memory_no_worker_is_added),
     };
     return cmocka_run_group_tests_name("config_workers", tests, NULL, NULL);
 }
