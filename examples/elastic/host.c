@@ -4,6 +4,7 @@
 #include "coord/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { DRAIN_MS = 10000 };
 
@@ -88,6 +89,24 @@ static void on_sample(CommCoordinator *c, const char *task_id, const char *buffe
     }
 }
 
+static coord_status put_copies(coord_out *out, const char *sample, int64_t count)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    if (to == NULL) {
+        return COORD_ERR_NOMEM;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        (void)fprintf(to, "%s%s", i == 0 ? "[" : ", ", sample);
+    }
+    (void)fputc(']', to);
+    coord_status rc = fclose(to) == 0 ? coord_out_json(out, (coord_text){text, len}, NULL)
+                                      : COORD_ERR_NOMEM;
+    free(text);
+    return rc;
+}
+
 /* A real host would draw from its buffer: here it is the last sample, several times. */
 static coord_status on_get_data(CommCoordinator *c, const char *task_id,
                                 const char *buffer_id, int64_t batch_size,
@@ -102,14 +121,7 @@ static coord_status on_get_data(CommCoordinator *c, const char *task_id,
     (void)pthread_mutex_lock(&h->lock);
     (void)snprintf(sample, sizeof sample, "%s", h->sample);
     (void)pthread_mutex_unlock(&h->lock);
-    if (sample[0] == '\0') {
-        return COORD_AGAIN;
-    }
-    coord_status rc = COORD_OK;
-    for (int64_t i = 0; rc == COORD_OK && i < batch_size; i++) {
-        rc = coord_out_printf(out, NULL, "%s%s", i == 0 ? "[" : ", ", sample);
-    }
-    return rc == COORD_OK ? coord_out_printf(out, NULL, "]") : rc;
+    return sample[0] == '\0' ? COORD_AGAIN : put_copies(out, sample, batch_size);
 }
 
 static void on_step(CommCoordinator *c, const char *task_id, const char *buffer_id,

@@ -48,7 +48,8 @@ typedef struct story {
     char address[64];
     cluster *cluster;
     host host;
-    size_t before; /* of a number that is to grow */
+    size_t before; /* of numbers that are to grow */
+    size_t samples_before;
 } story;
 
 static volatile sig_atomic_t interrupted;
@@ -89,7 +90,7 @@ static bool has_working(story *s, int64_t collectors)
 
 static bool have_two(story *s)
 {
-    return has_working(s, 2) && host_status(&s->host, "pools.learner.assigned") == 1;
+    return has_working(s, 2) && atomic_load(&s->host.steps) > 0;
 }
 
 static bool have_five(story *s)
@@ -116,17 +117,18 @@ static bool has_one(story *s)
 
 static bool has_learned(story *s)
 {
-    return atomic_load(&s->host.steps) >= s->before + OUTAGE_STEPS;
+    return atomic_load(&s->host.steps) >= s->before + OUTAGE_STEPS &&
+           atomic_load(&s->host.samples) >= s->samples_before + OUTAGE_STEPS;
 }
 
 static bool is_out_of_reach(story *s)
 {
-    return host_status(&s->host, "operator_server.reachable") == 0;
+    return host_status(&s->host, "operator_server.outage_ms") > 0;
 }
 
 static bool is_in_reach(story *s)
 {
-    return host_status(&s->host, "operator_server.reachable") == 1;
+    return host_status(&s->host, "operator_server.outage_ms") == 0;
 }
 
 /* ---- the story ---- */
@@ -187,10 +189,11 @@ static bool be_cut_off(story *s)
     }
     say("the operator's server is gone: the status says so");
     s->before = atomic_load(&s->host.steps);
-    if (!await(s, "the learner to go on", has_learned) || !has_one(s)) {
+    s->samples_before = atomic_load(&s->host.samples);
+    if (!await(s, "the work to go on", has_learned)) {
         return false;
     }
-    say("workers work on");
+    say("the workers work on");
     fake_operator_set_listening(s->server, true);
     if (!await(s, "the server to be back", is_in_reach)) {
         return false;
