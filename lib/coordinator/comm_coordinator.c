@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "coordinator/call.h"
+#include "coordinator/discovery.h"
+#include "coordinator/operator_sync.h"
 
 #include <string.h>
 
@@ -39,6 +41,7 @@ void coordi_coordinator_unref(CommCoordinator *c)
     }
     coordi_map_done(&c->runs);
     coordi_past_done(c);
+    coordi_operator_sync_free(c->operator_sync);
     coordi_config_done(&c->config);
     coordi_loop_unref(c->loop);
     coordi_free(c);
@@ -80,12 +83,6 @@ static coord_status read_config(const comm_coordinator_options *o, coordi_config
         }
         coordi_buf_done(&text);
     }
-    if (rc == COORD_OK && (ret->operator_server.given || ret->discovery.given)) {
-        return coordi_fail(err, COORD_ERR_UNSUPPORTED,
-                           "%s: is not built into this release; leave it out or set it "
-                           "to null",
-                           ret->operator_server.given ? "operator_server" : "discovery");
-    }
     return rc;
 }
 
@@ -104,6 +101,9 @@ static coord_status adopt(CommCoordinator *c, const comm_coordinator_options *o,
                            "coordinator: the callback deal_with_task_fail is required");
     }
     rc = read_config(o, &c->config, err);
+    if (rc == COORD_OK) {
+        rc = coordi_discovery_check(c, err);
+    }
     if (rc != COORD_OK) {
         return rc;
     }
@@ -112,6 +112,29 @@ static coord_status adopt(CommCoordinator *c, const comm_coordinator_options *o,
                       : coord_resource_policy_find(c->config.resource_manager));
     c->log = (coordi_log){o->log, o->user, o->log_level, "coordinator"};
     return COORD_OK;
+}
+
+/* The host's loop, or one of its own. On failure all of it is freed. */
+static coord_status settle_on_loop(CommCoordinator *c, coord_loop *given,
+                                   coord_error *err)
+{
+    coord_loop *loop = NULL;
+    coord_status rc = coordi_loop_take(given, &loop, err);
+    if (rc != COORD_OK) {
+        coordi_config_done(&c->config);
+        coordi_free(c);
+        return rc;
+    }
+    c->owns_loop = given == NULL;
+    init_fields(c, c->owns_loop ? coordi_loop_ref(loop) : loop);
+    rc = coordi_operator_sync_create(c, err);
+    if (rc != COORD_OK) {
+        coordi_coordinator_unref(c);
+        if (given == NULL) {
+            coordi_loop_retire(loop);
+        }
+    }
+    return rc;
 }
 
 coord_status comm_coordinator_create(const comm_coordinator_options *options,
@@ -133,19 +156,16 @@ coord_status comm_coordinator_create(const comm_coordinator_options *options,
         return coordi_fail_nomem(err, "coordinator");
     }
     rc = adopt(c, &ours, err);
-    coord_loop *loop = NULL;
     if (rc == COORD_OK) {
-        rc = coordi_loop_take(ours.loop, &loop, err);
-    }
-    if (rc != COORD_OK) {
+        rc = settle_on_loop(c, ours.loop, err);
+    } else {
         coordi_config_done(&c->config);
         coordi_free(c);
-        return rc;
     }
-    c->owns_loop = ours.loop == NULL;
-    init_fields(c, c->owns_loop ? coordi_loop_ref(loop) : loop);
-    *ret = c;
-    return COORD_OK;
+    if (rc == COORD_OK) {
+        *ret = c;
+    }
+    return rc;
 }
 
 static void run_destroy(coordi_job *job)

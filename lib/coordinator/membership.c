@@ -7,6 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "coordinator/discovery.h"
+#include "coordinator/operator_sync.h"
 #include "coordinator/roster.h"
 
 #include <string.h>
@@ -361,11 +363,15 @@ coord_status coordi_membership_begin(CommCoordinator *c, coord_error *err)
             worker->by_host ? COORDI_ORIGIN_HOST : COORDI_ORIGIN_CONFIG;
         rc = coordi_membership_add(c, worker, origin, err);
     }
-    return rc;
+    if (rc == COORD_OK) {
+        rc = coordi_operator_sync_begin(c->operator_sync, err);
+    }
+    return rc == COORD_OK ? coordi_discovery_begin(c, err) : rc;
 }
 
 void coordi_membership_started(CommCoordinator *c)
 {
+    coordi_operator_sync_started(c->operator_sync);
     for (int role = 0; role < COORDI_ROLES; role++) {
         size_t at = 0;
         for (coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
@@ -401,6 +407,8 @@ void coordi_membership_settle(CommCoordinator *c)
 
 void coordi_membership_stop(CommCoordinator *c)
 {
+    coordi_discovery_stop(c);
+    coordi_operator_sync_stop(c->operator_sync);
     coordi_timer_stop(c->loop, &c->sweep);
     for (int role = 0; role < COORDI_ROLES; role++) {
         coordi_timer_stop(c->loop, &c->queues[role].patience);
@@ -410,6 +418,8 @@ void coordi_membership_stop(CommCoordinator *c)
 void coordi_membership_release(CommCoordinator *c)
 {
     coordi_membership_stop(c);
+    coordi_discovery_release(c);
+    coordi_operator_sync_release(c->operator_sync);
     coordi_lane_close(c->member_lane);
     c->member_lane = NULL;
 }
@@ -430,7 +440,9 @@ static size_t count_known(const CommCoordinator *c, coord_role role)
 size_t coordi_membership_needed(const CommCoordinator *c, coord_role role)
 {
     int64_t min = c->config.min_workers[role];
-    return min < 0 ? count_known(c, role) : (size_t)min;
+    size_t known = min < 0 ? count_known(c, role) : (size_t)min;
+    size_t target = coordi_operator_sync_target(c->operator_sync, role);
+    return known > target ? known : target;
 }
 
 bool coordi_membership_has_sources(const CommCoordinator *c)

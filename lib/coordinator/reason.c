@@ -58,7 +58,13 @@ static const struct {
     [COORDI_REASON_NO_WORKER_CONNECTED] =
         {"no_worker_connected", "Start the workers, or see why they can't be reached."},
     [COORDI_REASON_NO_WORKER_CONFIGURED] =
-        {"no_worker_configured", "Name workers of this role in the configuration."},
+        {"no_worker_configured",
+         "Name workers of this role in the configuration, add them with "
+         "comm_coordinator_add_worker(), or let an operator server or discovery bring "
+         "them."},
+    [COORDI_REASON_DISCOVERY_FAILS] =
+        {"discovery_fails", "Run the command by hand, or look at deal_with_discovery: "
+                            "new workers are found when it works again."},
     [COORDI_REASON_TASKS_BEFORE_IT] = {"tasks_before_it",
                                        "Wait: the oldest is served first."},
     [COORDI_REASON_POLICY_WAITS] =
@@ -80,6 +86,14 @@ static const struct {
     [COORDI_REASON_WAITS_AFTER_RESTART] =
         {"waits_after_restart", "Wait: then the worker is asked again, or given up."},
     [COORDI_REASON_PASSING] = {"passing", "Wait: it is on its way through this state."},
+    [COORDI_REASON_OPERATOR_UNREACHABLE] =
+        {"operator_unreachable",
+         "See whether the operator server runs and can be reached "
+         "from here. It is asked again and again; till then "
+         "workers neither come nor go."},
+    [COORDI_REASON_OPERATOR_DEMAND_UNMET] =
+        {"operator_demand_unmet", "See what the operator server and its cluster lack: "
+                                  "quota, nodes, a template for pods of this role."},
 
     [COORDI_REASON_WORKER_FREE] = {"worker_free", "Give it a task."},
     [COORDI_REASON_WORKER_WORKS] = {"worker_works", "Ask about its task."},

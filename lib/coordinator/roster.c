@@ -113,6 +113,12 @@ coord_status coordi_roster_list(coordi_roster *roster, const coordi_config_worke
     return rc == COORD_OK ? rc : coordi_fail_copy(err, &why);
 }
 
+bool coordi_roster_lists(const coordi_roster *roster, coord_role role, const char *id)
+{
+    const entry *e = coordi_map_get(&roster->entries[role], id);
+    return e != NULL && e->round == roster->round;
+}
+
 /* ---- who is not ---- */
 
 static void let_go(coordi_roster *roster, entry *e)

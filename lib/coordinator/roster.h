@@ -30,5 +30,7 @@ coord_status coordi_roster_list(coordi_roster *roster, const coordi_config_worke
                                 coord_error *err);
 /* `complete`: all there are were listed. */
 void coordi_roster_end(coordi_roster *roster, bool complete);
+/* Was it in the last list? */
+bool coordi_roster_lists(const coordi_roster *roster, coord_role role, const char *id);
 
 #endif

@@ -1,7 +1,8 @@
 /* Start: everything is made, then workers are waited for. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "coordinator/membership.h"
+#include "coordinator/discovery.h"
+#include "coordinator/operator_sync.h"
 
 #include <string.h>
 
@@ -87,7 +88,31 @@ static const char *reason_of(const coordi_member *m, char room[COORDI_DOUBT_SIZE
                : "no answer yet";
 }
 
-/* "2 of 3 collectors, missing 'c2': <why>": the first few that are missing. */
+/* Workers that start waits for, and that nobody has named. */
+static void describe_unknown(const CommCoordinator *c, coordi_buf *buf)
+{
+    uint64_t failures;
+    int64_t since;
+    bool lacking = false;
+    for (int role = 0; role < COORDI_ROLES; role++) {
+        size_t needed = coordi_membership_needed(c, (coord_role)role);
+        size_t known = c->members[role].count;
+        if (known < needed) {
+            coordi_buf_addf(buf, "%s%zu %s%s that nobody has named",
+                            buf->len == 0 ? "" : ", ", needed - known,
+                            coord_role_str((coord_role)role),
+                            needed - known == 1 ? "" : "s");
+            lacking = true;
+        }
+    }
+    const coord_error *why = coordi_discovery_trouble(c, &failures, &since);
+    if (lacking && why != NULL) {
+        coordi_buf_addf(buf, " (%s%s%s)", why->text, why->cause[0] == '\0' ? "" : ": ",
+                        why->cause);
+    }
+}
+
+/* "collector 'c2' at host:port (<why>)": the first few that are missing. */
 static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
 {
     char room[COORDI_DOUBT_SIZE];
@@ -98,7 +123,10 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
              m = coordi_map_next(&c->members[role], &at)) {
             if (!coordi_member_is_ready(m) && named++ < 3) {
                 bool quarantined = m->state == COORDI_MEMBER_QUARANTINED;
-                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s%s)", named > 1 ? ", " : "",
+                coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s%s)",
+                                buf->len == 0 ? ""
+                                : named > 1   ? ", "
+                                              : "; ",
                                 coord_role_str((coord_role)role), m->worker.id,
                                 m->worker.host, (unsigned)m->worker.port,
                                 quarantined ? "quarantined: " : "", reason_of(m, room));
@@ -108,6 +136,7 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
     if (named > 3) {
         coordi_buf_addf(buf, " and %d more", named - 3);
     }
+    describe_unknown(c, buf);
 }
 
 static void shelve_runs(CommCoordinator *c)
@@ -139,18 +168,27 @@ static void check_failed_start(CommCoordinator *c)
     }
 }
 
-static void finish_start(CommCoordinator *c, coord_status status)
+/* Who is missing, and why: a remark with COORD_OK, the reason otherwise. */
+static void explain_start(const CommCoordinator *c, coord_status status, coord_error *err)
 {
-    coord_error err = {0};
     coordi_buf missing = {0};
+    const coord_error *because;
+    coordi_operator_sync_explain(c->operator_sync, &missing, &because);
     describe_missing(c, &missing);
-    coordi_timer_stop(c->loop, &c->start_deadline);
-    if (missing.len > 0) { /* a remark with COORD_OK, the reason otherwise */
+    if (missing.len > 0) {
         char *text = coordi_buf_take(&missing, NULL);
-        (void)coordi_fail(&err, status, "start: missing %s", text == NULL ? "" : text);
+        (void)coordi_fail_because(err, status, because, "start: missing %s",
+                                  text == NULL ? "" : text);
         coordi_free(text);
     }
     coordi_buf_done(&missing);
+}
+
+static void finish_start(CommCoordinator *c, coord_status status)
+{
+    coord_error err = {0};
+    explain_start(c, status, &err);
+    coordi_timer_stop(c->loop, &c->start_deadline);
     if (status != COORD_OK) {
         coordi_membership_stop(c);
         c->start_failure = err;
@@ -192,6 +230,9 @@ void coordi_coordinator_check_start(CommCoordinator *c)
 {
     if (c->start_failure.status != COORD_OK) {
         check_failed_start(c);
+        return;
+    }
+    if (!coordi_operator_sync_has_asked(c->operator_sync)) {
         return;
     }
     for (int role = 0; role < COORDI_ROLES; role++) {

@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "base/line.h"
 #include "coordinator/call.h"
+#include "coordinator/discovery.h"
 #include "coordinator/history.h"
+#include "coordinator/operator_sync.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -390,6 +392,34 @@ static void tell_members(chain *a, const coordi_map *members)
     }
 }
 
+/* Workers may be there of whom nobody is told. */
+static void tell_discovery(chain *a)
+{
+    uint64_t failures;
+    int64_t since;
+    char words[SEEN_SIZE];
+    const coord_error *why = coordi_discovery_trouble(a->c, &failures, &since);
+    if (why != NULL) {
+        coordi_error_words(why, words, sizeof words);
+        add_cause(a, COORDI_REASON_DISCOVERY_FAILS, since, "%llu times in a row: %s",
+                  (unsigned long long)failures, words);
+    }
+}
+
+/* Why workers of this role do not come. */
+static void tell_operator(chain *a, coord_role role)
+{
+    const coordi_operator_sync *sync = a->c->operator_sync;
+    char seen[SEEN_SIZE];
+    if (sync != NULL && sync->client != NULL && sync->outage_ms != 0) {
+        coordi_error_words(&sync->failure, seen, sizeof seen);
+        add_cause(a, COORDI_REASON_OPERATOR_UNREACHABLE, sync->outage_ms, "%s", seen);
+    }
+    if (coordi_operator_sync_lacks(sync, role, seen, sizeof seen)) {
+        add_cause(a, COORDI_REASON_OPERATOR_DEMAND_UNMET, sync->list_ms, "%s", seen);
+    }
+}
+
 static void tell_queue(chain *a, const coordi_run *run)
 {
     const coordi_map *members = &a->c->members[run->kind->role];
@@ -397,8 +427,13 @@ static void tell_queue(chain *a, const coordi_run *run)
     crowd n = count_members(members);
     size_t before = count_before(a->c, run);
     if (n.all == 0) {
-        add_cause(a, COORDI_REASON_NO_WORKER_CONFIGURED, run->since_ms,
-                  "the configuration names no %s", role);
+        add_cause(
+            a, COORDI_REASON_NO_WORKER_CONFIGURED, run->since_ms,
+            coordi_membership_may_grow(a->c)
+                ? "no %s belongs here now: the configuration names none, and nobody "
+                  "else has brought one"
+                : "the configuration names no %s",
+            role);
     } else if (n.free > 0) {
         add_cause(a, COORDI_REASON_POLICY_WAITS, run->since_ms,
                   "%zu of %zu %ss are free, but the policy \"%.40s\" gives none of them",
@@ -418,6 +453,8 @@ static void tell_queue(chain *a, const coordi_run *run)
         add_cause(a, COORDI_REASON_TASKS_BEFORE_IT, run->since_ms,
                   "%zu tasks wait before it", before);
     }
+    tell_discovery(a);
+    tell_operator(a, run->kind->role);
     tell_members(a, members);
 }
 

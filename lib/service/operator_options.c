@@ -34,7 +34,7 @@ typedef struct source {
     const char *from;  /* for errors: the option, or the variable */
 } source;
 
-static const char *variable(coord_loop *loop, const char *name)
+const char *coordi_operator_variable(coord_loop *loop, const char *name)
 {
     const size_t len = strlen(name);
     const char *const *list = loop->env->environment(loop);
@@ -51,7 +51,7 @@ static source look_up(coord_loop *loop, const char *given, const char *option,
 {
     source s = {given, option};
     if (given == NULL) {
-        s = (source){variable(loop, name), name};
+        s = (source){coordi_operator_variable(loop, name), name};
     }
     return s;
 }

@@ -262,7 +262,9 @@ static void on_list(coordi_operator_call *call, coord_operator_answer *answer)
     if (call->op->api == COORDI_OPERATOR_V1) {
         coordi_operator_sweep(call->op, answer, call->serial);
     }
-    if (answer->skipped > 0) {
+    const bool is_new = answer->skipped != call->op->skipped; /* lists come each second */
+    call->op->skipped = answer->skipped;
+    if (answer->skipped > 0 && is_new) {
         COORDI_LOG(&call->op->log, COORD_LOG_WARN, "%s: entries skipped: count=%zu: %s",
                    call->what, answer->skipped, answer->skipped_text);
     }

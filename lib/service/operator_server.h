@@ -47,6 +47,9 @@ coord_status coordi_operator_settings_read(coordi_operator_settings *ret,
                                            const coord_operator_server_options *options,
                                            coord_error *err);
 
+/* An environment variable; NULL: it is not set, or empty. Borrowed. Any thread. */
+const char *coordi_operator_variable(coord_loop *loop, const char *name);
+
 /* Can this API be asked, with what is known? */
 bool coordi_operator_can_ask(const coordi_operator_settings *s, coordi_operator_api api);
 
@@ -162,6 +165,7 @@ struct coordi_operator {
     coordi_http_peer *peer;
     coordi_operator_api api; /* that it was found to speak; or AUTO */
     uint64_t serial;         /* rises with each report */
+    size_t skipped;          /* in the last list */
     coordi_map marks;        /* pod name to its mark */
     coordi_link gets;
     coordi_link changes; /* the first is under way */

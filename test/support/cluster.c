@@ -293,7 +293,7 @@ static void listen_on_loop(cluster_worker *w)
     coord_slave_options o;
     coord_slave_options_init(&o, sizeof o);
     o.host = w->host;
-    o.port = (uint16_t)PORT;
+    o.port = (uint16_t)w->port;
     o.insecure = true;
     o.loop = w->loop;
     if (w->role == COORD_COLLECTOR) {
@@ -356,6 +356,24 @@ void cluster_init(cluster *k, uint64_t seed, int collectors, int learners)
     cluster_init_in(k, o, collectors, learners);
 }
 
+cluster_worker *cluster_add(cluster *k, coord_role role, const char *id, const char *host,
+                            int port)
+{
+    assert_true(k->worker_count < CLUSTER_WORKERS_MAX);
+    cluster_worker *w = &k->workers[k->worker_count++];
+    assert_true(strlen(id) < sizeof w->id && strlen(host) < sizeof w->host);
+    w->cluster = k;
+    w->role = role;
+    w->samples = 3;
+    w->learns = 3;
+    w->stranger = true;
+    w->port = port;
+    memcpy(w->id, id, strlen(id) + 1);
+    memcpy(w->host, host, strlen(host) + 1);
+    bring_up(k, w);
+    return w;
+}
+
 void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learners)
 {
     memset(k, 0, sizeof *k);
@@ -365,17 +383,14 @@ void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learne
     assert_int_equal(coord_sim_create(&o, &k->sim, NULL), COORD_OK);
     assert_int_equal(coord_sim_loop(k->sim, "10.0.0.1", &k->loop, NULL), COORD_OK);
     for (int i = 0; i < collectors + learners; i++) {
-        cluster_worker *w = &k->workers[k->worker_count++];
         bool collector = i < collectors;
-        w->cluster = k;
-        w->role = collector ? COORD_COLLECTOR : COORD_LEARNER;
-        w->samples = 3;
-        w->learns = 3;
-        (void)snprintf(w->id, sizeof w->id, "%c%d", collector ? 'c' : 'l',
-                       collector ? i : i - collectors);
-        (void)snprintf(w->host, sizeof w->host, "10.0.%d.%d", collector ? 1 : 2,
-                       1 + (collector ? i : i - collectors));
-        bring_up(k, w);
+        int n = collector ? i : i - collectors;
+        char id[32];
+        char host[32];
+        (void)snprintf(id, sizeof id, "%c%d", collector ? 'c' : 'l', n);
+        (void)snprintf(host, sizeof host, "10.0.%d.%d", collector ? 1 : 2, 1 + n);
+        cluster_add(k, collector ? COORD_COLLECTOR : COORD_LEARNER, id, host, PORT)
+            ->stranger = false;
     }
 }
 
@@ -401,6 +416,14 @@ static void on_decrease_learner(CommCoordinator *c, void *user)
 {
     (void)c;
     note(user, "decrease", "learner", "-");
+}
+
+static coord_status on_discovery(CommCoordinator *c, coord_out *out, void *user)
+{
+    cluster *k = user;
+    (void)c;
+    note(k, "discovery", "discovery", "-");
+    return k->discover(k, out);
 }
 
 static void print_config(cluster *k, const char *more)
@@ -453,6 +476,7 @@ coord_status cluster_try_create(cluster *k, const char *more, coord_error *err)
     cb.deal_with_decrease_collector = on_decrease_collector;
     cb.deal_with_increase_learner = on_increase_learner;
     cb.deal_with_decrease_learner = on_decrease_learner;
+    cb.deal_with_discovery = k->discover == NULL ? NULL : on_discovery;
     cb.deal_with_task_start = on_start;
     cb.deal_with_task_restart = on_restart;
     cb.deal_with_task_resume = on_resume;

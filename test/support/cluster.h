@@ -13,6 +13,7 @@ typedef struct cluster_worker {
     coord_role role;
     char id[32];
     char host[32];
+    int port;
     bool stranger; /* not in the configuration */
     coord_loop *loop;
     coord_collector *collector;
@@ -67,6 +68,8 @@ typedef struct cluster {
     int overlaps;             /* callbacks of one task at once: must stay 0 */
     bool closed;              /* close has returned COORD_OK ... */
     int after_close;          /* ... and a callback began afterwards: must stay 0 */
+    /* What deal_with_discovery does; NULL when it is created: no such callback. */
+    coord_status (*discover)(struct cluster *k, coord_out *out);
     void (*on_event)(struct cluster *k, const char *name, const char *task_id,
                      void *user);
     void *on_event_user;
@@ -81,6 +84,9 @@ typedef struct cluster {
 void cluster_init(cluster *k, uint64_t seed, int collectors, int learners);
 /* The same in a world with these options. */
 void cluster_init_in(cluster *k, coord_sim_options options, int collectors, int learners);
+/* One more worker, a stranger. */
+cluster_worker *cluster_add(cluster *k, coord_role role, const char *id, const char *host,
+                            int port);
 /* Makes a worker look as if it were a Python worker. */
 void cluster_set_foreign(cluster *k, const char *id);
 /* The world of cluster_init() has these links between all of its machines. */

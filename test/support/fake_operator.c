@@ -90,9 +90,9 @@ static fake_pod *enter(fake_operator *f, fake_list list, const char *id)
     return pod;
 }
 
-void fake_pod_make(fake_operator *f, fake_list list, char id[FAKE_ID])
+void fake_operator_name(const fake_operator *f, fake_list list, unsigned n,
+                        char id[FAKE_ID])
 {
-    const unsigned n = f->made++;
     char suffix[6];
     make_suffix(n, suffix);
     if (f->namer != NULL) {
@@ -104,6 +104,11 @@ void fake_pod_make(fake_operator *f, fake_list list, char id[FAKE_ID])
                        list == FAKE_COLLECTORS ? "collector" : "learner", suffix,
                        f->name_space, list == FAKE_COLLECTORS ? 22270 : 22271);
     }
+}
+
+void fake_pod_make(fake_operator *f, fake_list list, char id[FAKE_ID])
+{
+    fake_operator_name(f, list, f->made++, id);
     (void)enter(f, list, id);
     f->created++;
 }
@@ -235,6 +240,14 @@ SETTER(null_lists, bool, null_lists)
 SETTER(dicts, bool, dicts)
 SETTER(preemptible, bool, preemptible)
 SETTER(api, int, api)
+
+int fake_operator_api(fake_operator *f)
+{
+    lock(f);
+    const int api = f->api;
+    unlock(f);
+    return api;
+}
 
 /* ---- what came ---- */
 

@@ -45,6 +45,11 @@ void fake_operator_remove(fake_operator *f, const char *id);
 /* So many pods of names that it makes up, instead of all that are in the list; those that
  * are there stay as far as they can. */
 void fake_operator_scale(fake_operator *f, fake_list list, size_t count);
+/* What the n-th pod that it makes up, counted from 0 over all lists, is called if it is
+ * of this list. */
+enum { FAKE_ID_SIZE = 256 };
+void fake_operator_name(const fake_operator *f, fake_list list, unsigned n,
+                        char id[FAKE_ID_SIZE]);
 /* Where there is something behind its pods: says how the id of the n-th pod that is made
  * is spelt, such as "127.0.0.7:40001". Called under its lock. */
 typedef void fake_namer_fn(void *arg, fake_list list, unsigned n, char *id, size_t size);
@@ -95,6 +100,7 @@ void fake_operator_set_dicts(fake_operator *f, bool dicts);
 void fake_operator_set_preemptible(fake_operator *f, bool preemptible);
 /* It becomes a server of the other API. */
 void fake_operator_set_api(fake_operator *f, int api);
+int fake_operator_api(fake_operator *f);
 
 /* ---- what came ---- */
 

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-enum { FAKE_PODS = 20000, FAKE_FAULTS = 4096, FAKE_ID = 256, FAKE_ALIVE = -1 };
+enum { FAKE_PODS = 20000, FAKE_FAULTS = 4096, FAKE_ID = FAKE_ID_SIZE, FAKE_ALIVE = -1 };
 
 typedef struct fake_pod {
     fake_list list;
