@@ -55,7 +55,12 @@ typedef void comm_coordinator_send_info_fn(CommCoordinator *c, const char *task_
 typedef void comm_coordinator_member_fn(CommCoordinator *c, void *user);
 /**
  * Who is there? Puts lines of text into `out`, one for each worker, as a discovery
- * command prints them (membership.h). Asked every `discovery.interval_s`.
+ * command prints them (membership.h); see coord_out_line(). No line: nobody.
+ *
+ * Asked every `discovery.interval_s`, from the beginning of comm_coordinator_start() to
+ * that of comm_coordinator_close(), and never twice at a time: one that takes longer than
+ * `discovery.timeout_s` is told in the status, and asked again when it has returned. Only
+ * asked if the configuration has `discovery` without a `command`.
  *
  * @return COORD_OK: these are all there are. Anything else: not known now; those listed
  * last stay.

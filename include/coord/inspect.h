@@ -17,6 +17,11 @@ extern "C" {
  * worker that is still asked for the first time what it has is not counted as connected
  * yet.
  *
+ * "discovery" is null, or an object: its "state" is "starting" until it has been
+ * answered, "following" or "failing"; "last_list_ms" is how long ago the last list came,
+ * or null; "collectors" and "learners" are how many are in it; "failures" counts the
+ * questions that went wrong since then, and "error" says of the last of them why.
+ *
  * @param[out] ret  Yours: free with coord_free(). Closed by a NUL.
  * @thread any
  */
@@ -39,9 +44,9 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_status(CommCoordinator *c
  * programs, and the `reason` of errors: "connection_lost" (refused, reset or unanswered,
  * after the retries), "silent" (no heartbeat within the tolerance), "no_progress"
  * (accepted, nothing reported in time), "quarantined", "no_free_worker",
- * "host_has_no_data", "callback_running", "refused_start", "canceled", ... More words may
- * come. `left_out` counts causes beyond those that there is room for: the answer is less
- * than 100 KiB.
+ * "discovery_fails", "host_has_no_data", "callback_running", "refused_start", "canceled",
+ * ... More words may come. `left_out` counts causes beyond those that there is room for:
+ * the answer is less than 100 KiB.
  *
  * Known are all workers; tasks that are queued or run; and the last 1000 that failed, of
  * which the oldest are forgotten first. Tasks that finished are not.

@@ -9,6 +9,7 @@
 struct coord_out {
     coordi_buf json; /* well-formed, but only when `set` */
     bool set;        /* the callback put something in */
+    bool lines;      /* takes lines of text instead, whatever they say */
 };
 
 void coordi_out_done(coord_out *out);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "coordinator/call.h"
+#include "coordinator/discovery.h"
 #include "coordinator/operator_sync.h"
 
 #include <string.h>
@@ -82,11 +83,6 @@ static coord_status read_config(const comm_coordinator_options *o, coordi_config
         }
         coordi_buf_done(&text);
     }
-    if (rc == COORD_OK && ret->discovery.given) {
-        return coordi_fail(err, COORD_ERR_UNSUPPORTED,
-                           "discovery: is not built into this release; leave it out or "
-                           "set it to null");
-    }
     return rc;
 }
 
@@ -105,6 +101,9 @@ static coord_status adopt(CommCoordinator *c, const comm_coordinator_options *o,
                            "coordinator: the callback deal_with_task_fail is required");
     }
     rc = read_config(o, &c->config, err);
+    if (rc == COORD_OK) {
+        rc = coordi_discovery_check(c, err);
+    }
     if (rc != COORD_OK) {
         return rc;
     }

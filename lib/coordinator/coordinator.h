@@ -34,6 +34,8 @@ typedef struct coordi_send_op coordi_send_op;
 typedef struct coordi_history coordi_history;
 typedef struct coordi_notice coordi_notice;
 typedef struct coordi_roster coordi_roster;
+typedef struct coordi_discovery coordi_discovery;
+typedef struct coordi_question coordi_question;
 typedef struct coordi_operator_sync coordi_operator_sync;
 
 enum { COORDI_ROLES = 2, COORDI_SOURCES = 2 };
@@ -92,9 +94,11 @@ struct CommCoordinator {
     coordi_map members[COORDI_ROLES];       /* by id */
     coordi_roster *rosters[COORDI_SOURCES]; /* of its sources; NULL: no such */
     coordi_operator_sync *operator_sync;    /* NULL: there is no operator server */
-    bool elastic;       /* workers may come that nobody knows of yet */
-    coordi_timer sweep; /* of members that were removed and have gone */
-    coordi_map runs;    /* by task id; queued ones, too */
+    coordi_discovery *discovery;            /* NULL: none */
+    coordi_question *question; /* of it to the host, still to return; NULL: none */
+    bool elastic;              /* workers may come that nobody knows of yet */
+    coordi_timer sweep;        /* of members that were removed and have gone */
+    coordi_map runs;           /* by task id; queued ones, too */
     coordi_queue queues[COORDI_ROLES];
     size_t queued;
     coordi_counters counters;

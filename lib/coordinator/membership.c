@@ -7,7 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "coordinator/discovery.h"
 #include "coordinator/operator_sync.h"
+#include "coordinator/roster.h"
 
 #include <string.h>
 
@@ -361,7 +363,10 @@ coord_status coordi_membership_begin(CommCoordinator *c, coord_error *err)
             worker->by_host ? COORDI_ORIGIN_HOST : COORDI_ORIGIN_CONFIG;
         rc = coordi_membership_add(c, worker, origin, err);
     }
-    return rc == COORD_OK ? coordi_operator_sync_begin(c->operator_sync, err) : rc;
+    if (rc == COORD_OK) {
+        rc = coordi_operator_sync_begin(c->operator_sync, err);
+    }
+    return rc == COORD_OK ? coordi_discovery_begin(c, err) : rc;
 }
 
 void coordi_membership_started(CommCoordinator *c)
@@ -402,6 +407,7 @@ void coordi_membership_settle(CommCoordinator *c)
 
 void coordi_membership_stop(CommCoordinator *c)
 {
+    coordi_discovery_stop(c);
     coordi_operator_sync_stop(c->operator_sync);
     coordi_timer_stop(c->loop, &c->sweep);
     for (int role = 0; role < COORDI_ROLES; role++) {
@@ -412,6 +418,7 @@ void coordi_membership_stop(CommCoordinator *c)
 void coordi_membership_release(CommCoordinator *c)
 {
     coordi_membership_stop(c);
+    coordi_discovery_release(c);
     coordi_operator_sync_release(c->operator_sync);
     coordi_lane_close(c->member_lane);
     c->member_lane = NULL;

@@ -62,6 +62,9 @@ static const struct {
          "Name workers of this role in the configuration, add them with "
          "comm_coordinator_add_worker(), or let an operator server or discovery bring "
          "them."},
+    [COORDI_REASON_DISCOVERY_FAILS] =
+        {"discovery_fails", "Run the command by hand, or look at deal_with_discovery: "
+                            "new workers are found when it works again."},
     [COORDI_REASON_TASKS_BEFORE_IT] = {"tasks_before_it",
                                        "Wait: the oldest is served first."},
     [COORDI_REASON_POLICY_WAITS] =

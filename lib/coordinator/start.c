@@ -1,6 +1,7 @@
 /* Start: everything is made, then workers are waited for. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "coordinator/discovery.h"
 #include "coordinator/operator_sync.h"
 
 #include <string.h>
@@ -87,7 +88,31 @@ static const char *reason_of(const coordi_member *m, char room[COORDI_DOUBT_SIZE
                : "no answer yet";
 }
 
-/* "2 of 3 collectors, missing 'c2': <why>": the first few that are missing. */
+/* Workers that start waits for, and that nobody has named. */
+static void describe_unknown(const CommCoordinator *c, coordi_buf *buf)
+{
+    uint64_t failures;
+    int64_t since;
+    bool lacking = false;
+    for (int role = 0; role < COORDI_ROLES; role++) {
+        size_t needed = coordi_membership_needed(c, (coord_role)role);
+        size_t known = c->members[role].count;
+        if (known < needed) {
+            coordi_buf_addf(buf, "%s%zu %s%s that nobody has named",
+                            buf->len == 0 ? "" : ", ", needed - known,
+                            coord_role_str((coord_role)role),
+                            needed - known == 1 ? "" : "s");
+            lacking = true;
+        }
+    }
+    const coord_error *why = coordi_discovery_trouble(c, &failures, &since);
+    if (lacking && why != NULL) {
+        coordi_buf_addf(buf, " (%s%s%s)", why->text, why->cause[0] == '\0' ? "" : ": ",
+                        why->cause);
+    }
+}
+
+/* "collector 'c2' at host:port (<why>)": the first few that are missing. */
 static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
 {
     char room[COORDI_DOUBT_SIZE];
@@ -111,6 +136,7 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
     if (named > 3) {
         coordi_buf_addf(buf, " and %d more", named - 3);
     }
+    describe_unknown(c, buf);
 }
 
 static void shelve_runs(CommCoordinator *c)

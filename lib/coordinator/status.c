@@ -1,4 +1,5 @@
 /* A snapshot for people and programs that look in from outside. */
+#include "coordinator/discovery.h"
 #include "coordinator/history.h"
 #include "coordinator/operator_sync.h"
 
@@ -127,6 +128,8 @@ char *coordi_coordinator_status(CommCoordinator *c)
     } else {
         coordi_ledger_print(c->ledger, &buf);
     }
+    coordi_buf_adds(&buf, ", \"discovery\": ");
+    coordi_discovery_print(c, &buf);
     coordi_buf_adds(&buf, ", \"operator_server\": ");
     coordi_operator_sync_print(c->operator_sync, &buf);
     coordi_buf_adds(&buf, "}");

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/line.h"
 #include "coordinator/call.h"
+#include "coordinator/discovery.h"
 #include "coordinator/history.h"
 #include "coordinator/operator_sync.h"
 
@@ -391,6 +392,20 @@ static void tell_members(chain *a, const coordi_map *members)
     }
 }
 
+/* Workers may be there of whom nobody is told. */
+static void tell_discovery(chain *a)
+{
+    uint64_t failures;
+    int64_t since;
+    char words[SEEN_SIZE];
+    const coord_error *why = coordi_discovery_trouble(a->c, &failures, &since);
+    if (why != NULL) {
+        coordi_error_words(why, words, sizeof words);
+        add_cause(a, COORDI_REASON_DISCOVERY_FAILS, since, "%llu times in a row: %s",
+                  (unsigned long long)failures, words);
+    }
+}
+
 /* Why workers of this role do not come. */
 static void tell_operator(chain *a, coord_role role)
 {
@@ -438,6 +453,7 @@ static void tell_queue(chain *a, const coordi_run *run)
         add_cause(a, COORDI_REASON_TASKS_BEFORE_IT, run->since_ms,
                   "%zu tasks wait before it", before);
     }
+    tell_discovery(a);
     tell_operator(a, run->kind->role);
     tell_members(a, members);
 }

@@ -418,6 +418,14 @@ static void on_decrease_learner(CommCoordinator *c, void *user)
     note(user, "decrease", "learner", "-");
 }
 
+static coord_status on_discovery(CommCoordinator *c, coord_out *out, void *user)
+{
+    cluster *k = user;
+    (void)c;
+    note(k, "discovery", "discovery", "-");
+    return k->discover(k, out);
+}
+
 static void print_config(cluster *k, const char *more)
 {
     size_t at = (size_t)snprintf(k->config, sizeof k->config,
@@ -468,6 +476,7 @@ coord_status cluster_try_create(cluster *k, const char *more, coord_error *err)
     cb.deal_with_decrease_collector = on_decrease_collector;
     cb.deal_with_increase_learner = on_increase_learner;
     cb.deal_with_decrease_learner = on_decrease_learner;
+    cb.deal_with_discovery = k->discover == NULL ? NULL : on_discovery;
     cb.deal_with_task_start = on_start;
     cb.deal_with_task_restart = on_restart;
     cb.deal_with_task_resume = on_resume;

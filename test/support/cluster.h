@@ -68,6 +68,8 @@ typedef struct cluster {
     int overlaps;             /* callbacks of one task at once: must stay 0 */
     bool closed;              /* close has returned COORD_OK ... */
     int after_close;          /* ... and a callback began afterwards: must stay 0 */
+    /* What deal_with_discovery does; NULL when it is created: no such callback. */
+    coord_status (*discover)(struct cluster *k, coord_out *out);
     void (*on_event)(struct cluster *k, const char *name, const char *task_id,
                      void *user);
     void *on_event_user;

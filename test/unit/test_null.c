@@ -134,6 +134,7 @@ static void what_has_a_status_says_that_an_argument_is_wrong(void **state)
         coord_master_close(NULL, 1, NULL),
         coord_out_json(NULL, TEXT, NULL),
         coord_out_printf(NULL, NULL, "{}"),
+        coord_out_line(NULL, NULL, "x"),
         coord_resource_manager_create(NULL, 1, NULL, NULL),
         coord_resource_manager_update(NULL, COORD_COLLECTOR, "x", TEXT, NULL),
         coord_resource_manager_assign(NULL, COORD_COLLECTOR, TEXT, &id, NULL),

@@ -122,6 +122,36 @@ static void without_memory_the_old_answer_stays(void **state)
     coordi_out_done(&out);
 }
 
+static void lines_are_added_one_after_the_other(void **state)
+{
+    (void)state;
+    coord_out out = {.lines = true};
+    coord_error err;
+    int none = 0;
+    assert_int_equal(coord_out_line(&out, NULL, "a %d", 1), COORD_OK);
+    assert_int_equal(coord_out_line(&out, NULL, "%s", ""), COORD_OK);
+    assert_holds(&out, "a 1\n\n");
+    assert_int_equal(coord_out_json(&out, coord_text_of("1"), &err), COORD_ERR_ARG);
+    assert_string_equal(err.text, "this callback answers with lines of text, not JSON");
+    assert_int_equal(coord_out_printf(&out, NULL, "b:%d\nc", 2), COORD_OK);
+    assert_int_equal(coord_out_line(&out, NULL, "d"), COORD_OK);
+    assert_holds(&out, "b:2\ncd\n");
+    coordi_alloc_set_fault(countdown, &none);
+    coord_status rc = coord_out_line(&out, &err, "%500d", 7);
+    coordi_alloc_set_fault(NULL, NULL);
+    assert_int_equal(rc, COORD_ERR_NOMEM);
+    assert_holds(&out, "b:2\ncd\n");
+    assert_int_equal(coord_out_line(&out, NULL, "e"), COORD_OK);
+    assert_holds(&out, "b:2\ncd\ne\n");
+    coordi_out_done(&out);
+
+    coord_out json = {0};
+    assert_int_equal(coord_out_line(&json, &err, "a"), COORD_ERR_ARG);
+    assert_string_equal(err.text,
+                        "this callback answers with JSON, not with lines of text");
+    assert_false(json.set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +162,7 @@ int main(void)
         cmocka_unit_test(printf_makes_long_answers_too),
         cmocka_unit_test(the_text_can_be_taken_once),
         cmocka_unit_test(without_memory_the_old_answer_stays),
+        cmocka_unit_test(lines_are_added_one_after_the_other),
     };
     return cmocka_run_group_tests_name("out", tests, NULL, NULL);
 }
