@@ -397,7 +397,7 @@ static void f_c12_a_worker_that_fails_is_tried_ever_later(void **state)
     raw_done(&raw);
 }
 
-/* There is no call that removes a worker, yet; losing one under its task is the same. */
+/* Lost under its task; taken away it is in test_faults_membership.c. */
 static void f_c13_a_worker_that_leaves_under_its_task_is_counted_once(void **state)
 {
     static cluster k;

@@ -489,7 +489,8 @@ coord_status cluster_try_create(cluster *k, const char *more, coord_error *err)
     o.callbacks = &cb;
     o.loop = k->loop;
     o.log_level = COORD_LOG_DEBUG;
-    o.log = getenv("TRACE") == NULL ? NULL : log_line;
+    o.log = k->log != NULL ? k->log : getenv("TRACE") == NULL ? NULL : log_line;
+    o.user = k;
     return comm_coordinator_create(&o, &k->c, err);
 }
 
