@@ -181,10 +181,16 @@ static size_t count_items(coord_text list)
 
 static char letter_of(coord_text role)
 {
-    return coordi_json_string_is(role, "collector") ? 'c'
-           : coordi_json_string_is(role, "learner") ? 'l'
-           : coordi_json_string_is(role, "none")    ? '-'
-                                                    : '\0';
+    static const struct {
+        const char *name;
+        char letter;
+    } ROLES[] = {{"collector", 'c'}, {"learner", 'l'}, {"none", '-'}};
+    for (size_t i = 0; i < sizeof ROLES / sizeof ROLES[0]; i++) {
+        if (coordi_json_string_is(role, ROLES[i].name)) {
+            return ROLES[i].letter;
+        }
+    }
+    return '\0';
 }
 
 static coord_status read_roles(const coordi_config_key *k, coord_text value, char **out,
