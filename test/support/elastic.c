@@ -238,6 +238,63 @@ void elastic_crash(elastic *e, const char *id, int64_t back_after_ms)
     pod->up_ms = now(e) + back_after_ms;
 }
 
+void elastic_pause(elastic *e, const char *id, bool paused)
+{
+    elastic_pod *pod = find_pod(e, id);
+    const cluster_worker *w = find_process(e, pod);
+    if (w != NULL && w->loop != NULL) {
+        coord_sim_pause(e->p.k.sim, w->loop, paused);
+    }
+}
+
+void elastic_mend(elastic *e)
+{
+    e->break_in = 0;
+    for (int i = 0; i < e->pod_count; i++) {
+        elastic_pause(e, e->pods[i].id, false);
+    }
+}
+
+/* ---- what the host does ---- */
+
+void elastic_ban(elastic *e, const char *id, comm_coordinator_removal how)
+{
+    elastic_pod *pod = find_pod(e, id);
+    coord_error err = {0};
+    const coord_status rc =
+        comm_coordinator_remove_worker(e->p.k.c, pod->role, id, how, &err);
+    if (rc != COORD_OK && rc != COORD_ERR_NOT_FOUND) {
+        complain(e, "remove_worker: %s", err.text);
+    }
+    pod->banned |= rc == COORD_OK;
+}
+
+void elastic_host(elastic *e, bool has)
+{
+    coord_error err = {0};
+    bool exists = false;
+    for (int i = 0; i < e->p.k.worker_count; i++) {
+        exists = exists || strcmp(e->p.k.workers[i].id, "h0") == 0;
+    }
+    if (!exists) {
+        (void)cluster_add(&e->p.k, COORD_COLLECTOR, "h0", "10.0.9.1", PORT);
+    }
+    const coord_status rc =
+        has ? comm_coordinator_add_worker(e->p.k.c, COORD_COLLECTOR, "h0", "10.0.9.1",
+                                          PORT, &err)
+            : comm_coordinator_remove_worker(e->p.k.c, COORD_COLLECTOR, "h0",
+                                             elastic_draw(e, 2) == 0
+                                                 ? COMM_COORDINATOR_DRAIN
+                                                 : COMM_COORDINATOR_DROP,
+                                             &err);
+    if (rc != COORD_OK) {
+        complain(e, "%s of h0: %s", has ? "add" : "remove", err.text);
+    }
+    e->host_has = has;
+}
+
+/* ---- how many there are ---- */
+
 int elastic_count(elastic *e, coord_role role)
 {
     if (!is_v2(e)) {
@@ -379,16 +436,17 @@ void elastic_run(elastic *e, int64_t ms)
 /* Those that were listed and could run work here, and nobody else. */
 static bool all_are_there(elastic *e)
 {
-    int listed = 2 * e->configured;
+    int listed = 2 * e->configured + e->host_has;
     for (int i = 0; i < e->pod_count; i++) {
         const elastic_pod *pod = &e->pods[i];
         const char *state = cluster_worker_state(&e->p.k, pod->id);
         const bool ready = strcmp(state, "free") == 0 || strcmp(state, "working") == 0 ||
                            strcmp(state, "recovering") == 0;
-        if (pod->listed ? !ready : state[0] != '\0') {
+        const bool belongs = pod->listed && !pod->banned;
+        if (belongs ? !ready : state[0] != '\0') {
             return false;
         }
-        listed += pod->listed;
+        listed += belongs;
     }
     return e->p.k.c->host_calls == 0 &&
            e->p.k.c->members[0].count + e->p.k.c->members[1].count == (size_t)listed;
@@ -405,7 +463,9 @@ void elastic_await_all(elastic *e, int64_t limit_ms)
     for (int i = 0; i < e->pod_count; i++) {
         (void)fprintf(stderr, "%s%s%s: %s\n", e->pods[i].id,
                       e->pods[i].listed ? " listed" : "",
-                      e->pods[i].broken ? " broken" : "",
+                      e->pods[i].broken   ? " broken"
+                      : e->pods[i].banned ? " banned"
+                                          : "",
                       cluster_worker_state(&e->p.k, e->pods[i].id));
     }
     fail_msg("seed %llu: not all that are listed are there: %s",
@@ -458,7 +518,7 @@ void elastic_open(elastic *e, uint64_t seed, int api)
     e->p.k.on_event_user = e;
 }
 
-static void await_start(elastic *e)
+static bool await_start(elastic *e)
 {
     e->p.start_rc = COORD_AGAIN;
     pods_start(&e->p, "", "");
@@ -466,10 +526,12 @@ static void await_start(elastic *e)
         move_pods(e);
         cluster_run(&e->p.k, STEP_MS);
     }
-    if (pods_started(&e->p) != COORD_OK) {
+    const coord_status rc = pods_started(&e->p);
+    if (rc != COORD_OK && !(rc == COORD_ERR_TIMEOUT && e->restarts)) {
         fail_msg("seed %llu: start: %s: %s", (unsigned long long)e->seed,
                  e->p.start_err.text, e->p.start_err.cause);
     }
+    return rc == COORD_OK;
 }
 
 void elastic_begin(elastic *e, int collectors, int learners, const char *ask,
@@ -485,7 +547,7 @@ void elastic_begin(elastic *e, int collectors, int learners, const char *ask,
     e->wanted[FAKE_NODES] = (size_t)(collectors + learners);
     memcpy(e->most, e->wanted, sizeof e->most);
     cluster_create(&e->p.k, pods_config(&e->p, all, more));
-    await_start(e);
+    assert_true(await_start(e));
     elastic_check(e);
 }
 
@@ -493,17 +555,35 @@ void elastic_die(elastic *e)
 {
     e->dying = true;
     cluster_crash_coordinator(&e->p.k);
-    e->dying = false;
     memset(e->told, 0, sizeof e->told);
+    for (int i = 0; i < e->pod_count; i++) {
+        e->pods[i].banned = false; /* nobody remembers that */
+    }
 }
 
-void elastic_come_back(elastic *e, const char *config)
+bool elastic_come_back(elastic *e, const char *config)
 {
-    assert_int_equal(coord_sim_loop(e->p.k.sim, "10.0.0.1", &e->p.k.loop, NULL),
-                     COORD_OK);
-    e->p.k.closed = false;
-    cluster_create(&e->p.k, config);
-    await_start(e);
+    if (e->p.k.c == NULL) {
+        assert_int_equal(coord_sim_loop(e->p.k.sim, "10.0.0.1", &e->p.k.loop, NULL),
+                         COORD_OK);
+        e->p.k.closed = false;
+        cluster_create(&e->p.k, config);
+    }
+    const bool started = await_start(e);
+    e->dying = !started;
+    if (started && e->host_has) {
+        elastic_host(e, true);
+    }
+    return started;
+}
+
+static int count_wanted(const elastic *e)
+{
+    int count = e->host_has;
+    for (int i = 0; i < e->pod_count; i++) {
+        count += e->pods[i].listed && !e->pods[i].banned;
+    }
+    return count;
 }
 
 static void check_tasks(elastic *e, bool may_fail)
@@ -531,8 +611,7 @@ void elastic_end(elastic *e, bool may_fail)
     elastic_run(e, 5000);
     assert_int_equal(comm_coordinator_wait(e->p.k.c, SETTLE_MS, NULL), COORD_OK);
     elastic_await_all(e, STEP_MS);
-    assert_int_equal(elastic_gain(e),
-                     elastic_count(e, COORD_COLLECTOR) + elastic_count(e, COORD_LEARNER));
+    assert_int_equal(elastic_gain(e), count_wanted(e));
     if (!e->restarts) {
         assert_int_equal(fake_operator_created(e->p.fake),
                          e->wanted[FAKE_NODES] + fake_operator_deleted(e->p.fake));

@@ -23,6 +23,7 @@ typedef struct elastic_pod {
     coord_role role;
     bool listed;
     bool broken;     /* its process never runs */
+    bool banned;     /* the host has removed it */
     int64_t up_ms;   /* that starts it */
     int64_t down_ms; /* that ends it, once it is not listed */
 } elastic_pod;
@@ -46,8 +47,9 @@ typedef struct elastic {
     int done;
     int fails;
     int told[2][2]; /* increases, decreases, by role; in this life */
+    bool host_has;  /* the host has added "h0", a collector */
     bool restarts;  /* the coordinator may start more than once */
-    bool dying;     /* the coordinator was killed */
+    bool dying;     /* the coordinator was killed, and has not started since */
     bool eager;     /* a task is posted for each collector that comes */
 
     elastic_pod pods[ELASTIC_PODS_MAX];
@@ -80,9 +82,19 @@ void elastic_await_all(elastic *e, int64_t limit_ms);
 /* Callbacks of this life: increases - decreases. */
 int elastic_gain(const elastic *e);
 
-/* The coordinator's process dies, and comes back. `config`: pods_config(). */
+/* The host removes a pod's worker, if it is known yet. */
+void elastic_ban(elastic *e, const char *id, comm_coordinator_removal how);
+/* The host adds or removes "h0". */
+void elastic_host(elastic *e, bool has);
+/* Stops its process as SIGSTOP does, or lets it go on. */
+void elastic_pause(elastic *e, const char *id, bool paused);
+/* No process is paused, none stays broken. */
+void elastic_mend(elastic *e);
+
+/* The coordinator's process dies, and comes back; without enough workers it does not
+ * start, and may be tried again. `config`: pods_config(). */
 void elastic_die(elastic *e);
-void elastic_come_back(elastic *e, const char *config);
+bool elastic_come_back(elastic *e, const char *config);
 
 /* No more load: all tasks end, all that is listed works here, all books agree. Tasks may
  * have failed only if `may_fail`. Closes and destroys all. */
