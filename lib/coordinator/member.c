@@ -50,10 +50,33 @@ bool coordi_member_is_connected(const coordi_member *m)
     return coordi_member_is_ready(m) || m->state == COORDI_MEMBER_QUARANTINED;
 }
 
+static void count(size_t *number, bool *counted, bool counts)
+{
+    *number += counts && !*counted;
+    *number -= !counts && *counted;
+    *counted = counts;
+}
+
+void coordi_member_recount(coordi_member *m)
+{
+    CommCoordinator *c = m->c;
+    count(&c->ready[m->worker.role], &m->counted_ready,
+          coordi_member_is_ready(m) && !m->leaving);
+    count(&c->present[m->worker.role], &m->counted_present,
+          m->state != COORDI_MEMBER_GONE);
+}
+
 void coordi_member_set_state(coordi_member *m, coordi_member_state state)
 {
     m->state = state;
     m->since_ms = coordi_now(m->c->loop);
+    coordi_member_recount(m);
+}
+
+void coordi_member_set_leaving(coordi_member *m, bool leaving)
+{
+    m->leaving = leaving;
+    coordi_member_recount(m);
 }
 
 /* ---- life ---- */
@@ -96,6 +119,7 @@ void coordi_member_free(coordi_member *m)
         (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
         coordi_member_drop(m, &why);
     }
+    coordi_member_set_state(m, COORDI_MEMBER_GONE);
     coordi_timer_stop(m->c->loop, &m->retry);
     coordi_member_free(m->heir);
     coordi_notice_free(m->increase);
@@ -217,6 +241,7 @@ static void on_proven(coord_connection *connection, void *arg)
     coordi_member *m = arg;
     coord_error err;
     (void)connection;
+    coordi_member_recount(m);
     if (coordi_member_is_ready(m)) {
         coord_status rc =
             coord_resource_manager_take(m->c->resources, m->worker.role, m->worker.id,
@@ -370,7 +395,7 @@ static void on_disconnected(coord_connection *connection, const coord_error *fai
 void coordi_member_leave(coordi_member *m)
 {
     coord_error why;
-    m->leaving = true;
+    coordi_member_set_leaving(m, true);
     coordi_member_forget_requests(m);
     coordi_timer_stop(m->c->loop, &m->retry);
     (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);

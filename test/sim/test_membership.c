@@ -162,6 +162,38 @@ static void the_task_of_a_dropped_worker_moves_and_that_does_not_count(void **st
     cluster_done(&k);
 }
 
+/* Disconnected in the middle of a request it would be of no use afterwards. */
+static void a_python_worker_may_report_before_it_goes(void **state)
+{
+    static cluster k;
+    (void)state;
+    open_world(&k, 2, 0);
+    cluster_set_foreign(&k, "c1");
+    cluster_start(&k, "");
+    add(&k, "c1");
+    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
+    cluster_find(&k, "c0")->work_ms = 100000;
+    cluster_find(&k, "c1")->work_ms = 20000;
+    cluster_post(&k, COORD_COLLECTOR, "a");
+    cluster_post(&k, COORD_COLLECTOR, "b");
+    cluster_run(&k, 1000);
+    take_away(&k, "c1", COMM_COORDINATOR_DROP);
+    assert_true(cluster_await(&k, "restart", NULL, 1, 100));
+    cluster_run(&k, 15000);
+    assert_string_equal(cluster_worker_state(&k, "c1"), "recovering");
+    cluster_check(&k);
+    cluster_run(&k, 45000);
+    assert_true(is_forgotten(&k, "c1"));
+    assert_string_equal(cluster_find(&k, "c1")->log, "rsc"); /* closed, too */
+    cluster_check(&k);
+
+    /* It is as good as new. */
+    add(&k, "c1");
+    cluster_find(&k, "c1")->work_ms = 0;
+    assert_true(cluster_await(&k, "finish", NULL, 1, 5000));
+    cluster_done(&k);
+}
+
 static void tasks_wait_when_the_last_worker_is_removed(void **state)
 {
     static cluster k;
@@ -384,6 +416,7 @@ int main(void)
         cmocka_unit_test(losing_and_finding_a_worker_is_no_change),
         cmocka_unit_test(a_drained_worker_ends_its_task_and_gets_no_other),
         cmocka_unit_test(the_task_of_a_dropped_worker_moves_and_that_does_not_count),
+        cmocka_unit_test(a_python_worker_may_report_before_it_goes),
         cmocka_unit_test(tasks_wait_when_the_last_worker_is_removed),
         cmocka_unit_test(a_lone_worker_that_dies_may_be_replaced_in_time),
         cmocka_unit_test(a_worker_that_is_drained_may_come_back),
