@@ -199,7 +199,7 @@ struct coordi_member {
     coordi_notice *increase;      /* for the host, when it is ready; NULL: it knows */
     coordi_notice *decrease;      /* ... when it was removed */
     coordi_timer retry; /* AWAY: connects; RECOVERING: ends the patience with `left`;
-                         * QUARANTINED: probes */
+                         * QUARANTINED: probes; LEAVING: drops it */
     int64_t pause_ms;   /* before the next attempt; grows */
     int64_t away_since_ms;
     coord_error why;      /* what went wrong last; status COORD_OK: nothing */
@@ -238,6 +238,8 @@ void coordi_member_lose(coordi_member *m, const coord_error *why);
 /* Disconnects, whatever it was asked for; not while it works for a run. It becomes GONE,
  * at once or soon. */
 void coordi_member_leave(coordi_member *m);
+/* It leaves, and another waits for its place: no more than a short goodbye. */
+void coordi_member_hurry(coordi_member *m);
 /* Drops it without a word. */
 void coordi_member_drop(coordi_member *m, const coord_error *why);
 bool coordi_member_is_ready(const coordi_member *m);

@@ -14,8 +14,9 @@
 
 enum {
     PAUSE_FIRST_MS = 100,
-    PAUSE_EAGER_MS = 1000,   /* longest while start still waits, or soon after a loss */
-    PAUSE_LONGEST_MS = 30000 /* later on */
+    PAUSE_EAGER_MS = 1000,    /* longest while start still waits, or soon after a loss */
+    PAUSE_LONGEST_MS = 30000, /* later on */
+    HURRY_MS = 1000           /* longest goodbye of one whose place is wanted */
 };
 
 static void on_retry(coordi_timer *timer);
@@ -321,6 +322,10 @@ static void on_retry(coordi_timer *timer)
     coordi_member *m = COORDI_ITEM(timer, coordi_member, retry);
     if (m->state == COORDI_MEMBER_AWAY) {
         coordi_member_connect(m);
+    } else if (m->state == COORDI_MEMBER_LEAVING) {
+        coord_error why;
+        (void)coordi_fail(&why, COORD_ERR_TIMEOUT, "its place was wanted");
+        coordi_member_drop(m, &why);
     } else {
         coordi_member_recover_on_timer(m);
     }
@@ -335,6 +340,16 @@ void coordi_member_let_run_finish(coordi_member *m)
     if (run != NULL) {
         run->member = NULL;
         coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
+    }
+}
+
+void coordi_member_hurry(coordi_member *m)
+{
+    if (m->state == COORDI_MEMBER_RECOVERING) {
+        coordi_member_leave(m);
+    }
+    if (m->state == COORDI_MEMBER_LEAVING) {
+        coordi_timer_in(m->c->loop, &m->retry, HURRY_MS);
     }
 }
 

@@ -178,7 +178,11 @@ static coord_status add_again(coordi_member *old, const coordi_config_worker *wo
     if (old->state == COORDI_MEMBER_WORKING && is_same_address(&old->worker, worker)) {
         return take_back(old, origin, err);
     }
-    return make_member(old->c, worker, origin, &old->heir, err);
+    coord_status rc = make_member(old->c, worker, origin, &old->heir, err);
+    if (rc == COORD_OK && !is_same_address(&old->worker, worker)) {
+        coordi_member_hurry(old); /* which may be out of reach, as the new one is not */
+    }
+    return rc;
 }
 
 static coord_status add_new(CommCoordinator *c, const coordi_config_worker *worker,

@@ -97,12 +97,12 @@ static void describe_unknown(const CommCoordinator *c, coordi_buf *buf)
     for (int role = 0; role < COORDI_ROLES; role++) {
         size_t needed = coordi_membership_needed(c, (coord_role)role);
         size_t known = c->members[role].count;
-        if (known < needed) {
+        lacking |= known < needed;
+        if (known < needed && c->operator_sync == NULL) { /* else that has told it */
             coordi_buf_addf(buf, "%s%zu %s%s that nobody has named",
                             buf->len == 0 ? "" : ", ", needed - known,
                             coord_role_str((coord_role)role),
                             needed - known == 1 ? "" : "s");
-            lacking = true;
         }
     }
     const coord_error *why = coordi_discovery_trouble(c, &failures, &since);

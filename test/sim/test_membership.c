@@ -279,6 +279,33 @@ static void an_id_may_be_used_again(void **state)
     cluster_done(&k);
 }
 
+/* The old one can't even be told that it is no longer wanted. */
+static void a_new_address_does_not_wait_for_the_old_one(void **state)
+{
+    static cluster k;
+    coord_error err = {0};
+    (void)state;
+    open_world(&k, 3, 0);
+    cluster_start(&k, "");
+    add(&k, "c1");
+    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
+    cluster_find(&k, "c0")->work_ms = 60000;
+    cluster_find(&k, "c1")->work_ms = 60000;
+    cluster_post(&k, COORD_COLLECTOR, "a");
+    cluster_post(&k, COORD_COLLECTOR, "b");
+    cluster_run(&k, 500);
+    const char *old_host = cluster_find(&k, "c1")->host;
+    assert_int_equal(coord_sim_block(k.sim, "10.0.0.1", old_host, true, NULL), COORD_OK);
+    take_away(&k, "c1", COMM_COORDINATOR_DROP);
+    expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "c1",
+                                       cluster_find(&k, "c2")->host, PORT, &err),
+           COORD_OK, &err);
+    assert_true(cluster_await(&k, "increase", "collector", 2, 2000));
+    assert_true(cluster_await(&k, "finish", NULL, 1, 5000));
+    cluster_check(&k);
+    cluster_done(&k);
+}
+
 static void wrong_changes_are_named(void **state)
 {
     static cluster k;
@@ -361,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_lone_worker_that_dies_may_be_replaced_in_time),
         cmocka_unit_test(a_worker_that_is_drained_may_come_back),
         cmocka_unit_test(an_id_may_be_used_again),
+        cmocka_unit_test(a_new_address_does_not_wait_for_the_old_one),
         cmocka_unit_test(wrong_changes_are_named),
         cmocka_unit_test(changes_may_be_made_in_callbacks),
     };

@@ -356,11 +356,21 @@ void cluster_init(cluster *k, uint64_t seed, int collectors, int learners)
     cluster_init_in(k, o, collectors, learners);
 }
 
+static cluster_worker *find_room(cluster *k)
+{
+    for (int i = 0; i < k->worker_count; i++) {
+        if (k->workers[i].id[0] == '\0') {
+            return &k->workers[i];
+        }
+    }
+    assert_true(k->worker_count < CLUSTER_WORKERS_MAX);
+    return &k->workers[k->worker_count++];
+}
+
 cluster_worker *cluster_add(cluster *k, coord_role role, const char *id, const char *host,
                             int port)
 {
-    assert_true(k->worker_count < CLUSTER_WORKERS_MAX);
-    cluster_worker *w = &k->workers[k->worker_count++];
+    cluster_worker *w = find_room(k);
     assert_true(strlen(id) < sizeof w->id && strlen(host) < sizeof w->host);
     w->cluster = k;
     w->role = role;
@@ -489,7 +499,8 @@ coord_status cluster_try_create(cluster *k, const char *more, coord_error *err)
     o.callbacks = &cb;
     o.loop = k->loop;
     o.log_level = COORD_LOG_DEBUG;
-    o.log = getenv("TRACE") == NULL ? NULL : log_line;
+    o.log = k->log != NULL ? k->log : getenv("TRACE") == NULL ? NULL : log_line;
+    o.user = k;
     return comm_coordinator_create(&o, &k->c, err);
 }
 
@@ -579,6 +590,13 @@ void cluster_vacate(cluster *k, const char *id)
 void cluster_revive(cluster *k, const char *id)
 {
     bring_up(k, cluster_find(k, id));
+}
+
+void cluster_forget(cluster *k, const char *id)
+{
+    cluster_worker *w = cluster_find(k, id);
+    assert_null(w->loop);
+    *w = (cluster_worker){.cluster = k, .stranger = true};
 }
 
 void cluster_crash_coordinator(cluster *k)
