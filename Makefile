@@ -1,6 +1,6 @@
 # libcoord: build, test, install.
 #
-## make              library and examples
+## make              library; worker, pipeline, cartpole, elastic, unit_test in build/examples
 ## make deps         install what is missing to build, test and run (Debian, Ubuntu)
 ## make run          train CartPole-v1 to solved  [SEED=1] [COLLECTORS=2]
 ## make check        every test                   [TEST=name] [WERROR=1]
@@ -69,7 +69,9 @@ EXAMPLE_TESTS := unit_test
 ifeq ($(shell pkg-config --exists cmocka 2> /dev/null && echo yes),)
 EXAMPLES     := $(filter-out $(EXAMPLE_TESTS),$(EXAMPLES))
 endif
-EXAMPLE_BINS := $(addprefix $(BUILD)/examples/,$(EXAMPLES))
+# What is only to be looked at from the sources: with the fakes of test/ inside.
+EXAMPLE_SHOWS := elastic
+EXAMPLE_BINS  := $(addprefix $(BUILD)/examples/,$(EXAMPLES))
 
 TEST_BINS   := $(TEST_C:%.c=$(BUILD)/%)
 REPLAY_BINS := $(FUZZ_C:%.c=$(BUILD)/%)
@@ -93,10 +95,12 @@ TEST_LIBS   = $(call pkg,TEST_LIBS,--libs cmocka)
 BLAS_CFLAGS = $(call pkg,BLAS_CFLAGS,--cflags openblas)
 BLAS_LIBS   = $(call pkg,BLAS_LIBS,--libs openblas)
 
-# Extras of one example folder (CFLAGS_folder, LIBS_folder) or of one test program
-# (LIBS_test_name, and EXTRA_test_name for objects and archives).
+# Extras of one example folder or of one test program: CFLAGS_folder, LIBS_name, and
+# EXTRA_name for objects and archives.
 CFLAGS_cartpole          = $(BLAS_CFLAGS)
 LIBS_cartpole            = $(BLAS_LIBS) -lm
+CFLAGS_elastic           = -Itest
+EXTRA_elastic            = $(call objects,$(addprefix test/support/fake_operator,.c _api.c _socket.c))
 CFLAGS_unit_test         = $(TEST_CFLAGS)
 LIBS_unit_test           = $(TEST_LIBS)
 LIBS_test_cartpole       = $(BLAS_LIBS)
@@ -118,6 +122,8 @@ LINK    := $(CC) -pthread $(CFLAGS) $(SANITIZE) $(LDFLAGS)
 $(OBJ)/lib/%.o:      INCLUDE = -Iinclude -Ilib $(LIB_CFLAGS)
 $(OBJ)/test/%.o:     INCLUDE = -Iinclude -Ilib -Itest -Iexamples $(LIB_CFLAGS) $(TEST_CFLAGS) \
                                $(BLAS_CFLAGS)
+# Examples may have them without CMocka.
+$(OBJ)/test/support/fake_operator%.o: INCLUDE = -Iinclude -Ilib -Itest $(LIB_CFLAGS)
 $(OBJ)/examples/%.o: INCLUDE = -Iinclude $(CFLAGS_$(notdir $(@D)))
 
 # The shared library has to name all that it needs; under a sanitizer the program that
@@ -177,7 +183,7 @@ $(BUILD)/examples/%: $(OBJ)/examples/%.o $(STATIC_LIB)
 define example_folder
 $(BUILD)/examples/$(1).a: $(call objects,$(filter-out examples/$(1)/main.c examples/$(1)/main_%,$(wildcard examples/$(1)/*.c)))
 	$$(archive)
-$(BUILD)/examples/$(1): $(OBJ)/examples/$(1)/main.o $(BUILD)/examples/$(1).a $(STATIC_LIB)
+$(BUILD)/examples/$(1): $(OBJ)/examples/$(1)/main.o $(BUILD)/examples/$(1).a $(EXTRA_$(1)) $(STATIC_LIB)
 	$$(link)
 $(BUILD)/examples/$(1)-%: $(OBJ)/examples/$(1)/main_%.o $(BUILD)/examples/$(1).a $(STATIC_LIB)
 	$$(link)
@@ -362,7 +368,7 @@ $(BUILD)/libcoord.pc: pkgconfig/libcoord.pc.in Makefile FORCE
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(PC_LIBDIR)|' \
 	    -e 's|@VERSION@|$(VERSION)|' -e 's|@PACKAGES@|$(LIB_PACKAGES)|' $< > $@
 
-INSTALLED_BINS = $(filter-out $(EXAMPLE_TESTS:%=$(BUILD)/examples/%),$(EXAMPLE_BINS))
+INSTALLED_BINS = $(filter-out $(addprefix $(BUILD)/examples/,$(EXAMPLE_TESTS) $(EXAMPLE_SHOWS)),$(EXAMPLE_BINS))
 
 install: all $(BUILD)/libcoord.pc
 	install -d $(DESTDIR)$(PREFIX)/include/coord $(DESTDIR)$(LIBDIR)/pkgconfig \

@@ -10,8 +10,9 @@
  *
  *     listening on 127.0.0.1:22270
  *
- * and works until SIGINT or SIGTERM. The exit status is 0, 1 when it can't listen, and 2
- * when the arguments are wrong. */
+ * and works until SIGINT or SIGTERM, with --once until its first coordinator says
+ * goodbye. The exit status is 0, 1 when it can't listen, and 2 when the arguments are
+ * wrong. */
 #include "coord.h"
 #include "coord/json.h"
 
@@ -26,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, BATCH_SIZE = 4, SLICE_MS = 10, CLOSE_MS = 5000 };
+enum { EXIT_USAGE = 2, BATCH_SIZE = 4, SLICE_MS = 10, CLOSE_MS = 5000, PARTING_MS = 200 };
 
 typedef struct settings {
     coord_role role;
@@ -39,6 +40,7 @@ typedef struct settings {
     bool insecure;
     bool echo;
     bool die_with_parent;
+    bool once;
     bool help;
 } settings;
 
@@ -59,7 +61,8 @@ static const char USAGE[] =
     "  --heartbeat-ms B     between heartbeats, at least 200 (3000)\n"
     "  --echo               tell a task's info in its first sample, as \"task_info\"\n"
     "  --insecure           allow hosts beyond loopback\n"
-    "  --die-with-parent    leave when the parent process dies\n";
+    "  --die-with-parent    leave when the parent process dies\n"
+    "  --once               leave when the coordinator says goodbye\n";
 
 /* ---- steps ---- */
 
@@ -96,6 +99,11 @@ static coord_status start(coord_slave *slave, coord_text in, coord_out *out,
     return rc;
 }
 
+static void sleep_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
 /* Takes step_ms, in slices, so that it ends soon when nobody waits for it any more. */
 static coord_status work(const worker *w, const coord_slave *slave, coord_error *err)
 {
@@ -104,8 +112,7 @@ static coord_status work(const worker *w, const coord_slave *slave, coord_error 
             (void)snprintf(err->text, sizeof err->text, "canceled");
             return COORD_ERR_CANCELED;
         }
-        long slice_ms = (long)(left < SLICE_MS ? left : SLICE_MS);
-        (void)nanosleep(&(struct timespec){0, slice_ms * 1000000}, NULL);
+        sleep_ms((long)(left < SLICE_MS ? left : SLICE_MS));
     }
     return COORD_OK;
 }
@@ -239,6 +246,7 @@ static bool read_settings(int argc, char **argv, settings *set)
         {"echo", no_argument, NULL, 'e'},
         {"insecure", no_argument, NULL, 'i'},
         {"die-with-parent", no_argument, NULL, 'd'},
+        {"once", no_argument, NULL, 'o'},
         {"help", no_argument, NULL, '?' + 1},
         {NULL, 0, NULL, 0},
     };
@@ -280,6 +288,9 @@ static bool read_settings(int argc, char **argv, settings *set)
         case 'd':
             set->die_with_parent = true;
             break;
+        case 'o':
+            set->once = true;
+            break;
         case '?' + 1:
             set->help = true;
             return true;
@@ -304,7 +315,20 @@ static int complain(const coord_error *err, coord_status status)
     return status == COORD_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
 }
 
-static int work_until_signaled(coord_slave *slave, const sigset_t *signals)
+/* With --once. A coordinator that is merely lost may come back: that is another hook. */
+static coord_status on_goodbye(coord_slave *slave, coord_text data, coord_out *out,
+                               void *user)
+{
+    (void)slave;
+    (void)data;
+    (void)out;
+    (void)user;
+    (void)kill(getpid(), SIGTERM); /* blocked everywhere: main() is waiting for it */
+    return COORD_OK;
+}
+
+static int work_until_signaled(const worker *w, coord_slave *slave,
+                               const sigset_t *signals)
 {
     coord_error err = {0};
     int signal;
@@ -318,6 +342,9 @@ static int work_until_signaled(coord_slave *slave, const sigset_t *signals)
         return EXIT_FAILURE;
     }
     (void)sigwait(signals, &signal);
+    if (w->set.once && signal == SIGTERM) {
+        sleep_ms(PARTING_MS); /* until the coordinator has read our goodbye */
+    }
     coord_status rc = coord_slave_close(slave, CLOSE_MS, &err);
     return rc == COORD_OK ? EXIT_SUCCESS : complain(&err, rc);
 }
@@ -339,7 +366,7 @@ static int run_collector(worker *w, const coord_slave_options *options,
     if (rc != COORD_OK) {
         return complain(&err, rc);
     }
-    int status = work_until_signaled(coord_collector_slave(collector), signals);
+    int status = work_until_signaled(w, coord_collector_slave(collector), signals);
     coord_collector_destroy(collector);
     return status;
 }
@@ -361,7 +388,7 @@ static int run_learner(worker *w, const coord_slave_options *options,
     if (rc != COORD_OK) {
         return complain(&err, rc);
     }
-    int status = work_until_signaled(coord_learner_slave(learner), signals);
+    int status = work_until_signaled(w, coord_learner_slave(learner), signals);
     coord_learner_destroy(learner);
     return status;
 }
@@ -399,6 +426,7 @@ int main(int argc, char **argv)
     options.channel = (int32_t)w.set.channel;
     options.heartbeat_ms = w.set.heartbeat_ms;
     options.insecure = w.set.insecure;
+    options.on_disconnect = w.set.once ? on_goodbye : NULL;
     return w.set.role == COORD_COLLECTOR ? run_collector(&w, &options, &signals)
                                          : run_learner(&w, &options, &signals);
 }

@@ -9,6 +9,8 @@
 
 static const double TIMEOUT_MAX_S = 366.0 * 24 * 3600;
 
+enum { ID_NUMBER_SIZE = 12 }; /* "-4294967295" and the NUL */
+
 /* Where the reading of one file stands. */
 typedef struct reader {
     const char *path;
@@ -171,13 +173,18 @@ static bool add_task(reader *r, const char *path, coord_role role, coord_text ra
     return true;
 }
 
+static bool is_set(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return value != NULL && !json_is_null(value);
+}
+
 /* With no worker in sight a task would wait for ever. */
 static bool has_workers(const reader *r, coord_role role)
 {
     const json_t *coordinator = json_object_get(r->tree, "coordinator");
     const json_t *workers = json_object_get(coordinator, coord_role_str(role));
-    const json_t *others = json_object_get(coordinator, "operator_server");
-    return (others != NULL && !json_is_null(others)) ||
+    return is_set(coordinator, "operator_server") || is_set(coordinator, "discovery") ||
            (workers != NULL &&
             !(json_is_object(workers) && json_object_size(workers) == 0));
 }
@@ -211,6 +218,38 @@ static bool read_tasks(reader *r, const char *key, coord_role role)
     return true;
 }
 
+static bool has_learner_task(const config *c)
+{
+    for (size_t i = 0; i < c->task_count; i++) {
+        if (c->tasks[i].role == COORD_LEARNER) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_each(reader *r)
+{
+    static const char KEY[] = "each_collector";
+    coord_error err;
+    const char *id = NULL;
+    const json_t *coordinator = json_object_get(r->tree, "coordinator");
+    if (json_object_get(r->tree, KEY) == NULL) {
+        return true;
+    }
+    if (coord_json_get_string(r->tree, "each_collector.task_id", &id, &err) != COORD_OK) {
+        return wrong(r, err.text);
+    }
+    if (id[0] == '\0' || strlen(id) > COORD_ID_SIZE - ID_NUMBER_SIZE) {
+        return wrong(r, "each_collector.task_id: must be of 1 to 244 bytes");
+    }
+    if (!has_learner_task(r->config)) {
+        return wrong(r, "each_collector: needs learner_tasks, whose end ends the run");
+    }
+    r->config->collectors = json_object_size(json_object_get(coordinator, "collector"));
+    return raw_member(r->text, KEY, &r->config->each);
+}
+
 /* ---- the whole ---- */
 
 static bool read_all_keys(reader *r)
@@ -223,10 +262,11 @@ static bool read_all_keys(reader *r)
         return wrong(r, "must hold a JSON object");
     }
     return check_keys(r, r->tree, "",
-                      "coordinator, learner_tasks, collector_tasks, finish, timeout_s") &&
+                      "coordinator, learner_tasks, collector_tasks, each_collector, "
+                      "finish, timeout_s") &&
            read_coordinator(r) && read_tasks(r, "learner_tasks", COORD_LEARNER) &&
-           read_tasks(r, "collector_tasks", COORD_COLLECTOR) && read_finish(r) &&
-           read_timeout(r);
+           read_tasks(r, "collector_tasks", COORD_COLLECTOR) && read_each(r) &&
+           read_finish(r) && read_timeout(r);
 }
 
 bool config_read(const char *path, config *ret)

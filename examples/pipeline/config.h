@@ -15,6 +15,8 @@ typedef struct config {
     char *coordinator; /* what the library is given */
     task *tasks;       /* learners first */
     size_t task_count;
+    coord_text each;       /* a task for each collector; ptr NULL: none */
+    size_t collectors;     /* that the coordinator's configuration names */
     int64_t learner_iters; /* 0: learners know themselves when they are done */
     int64_t timeout_ms;    /* 0: no limit */
 } config;

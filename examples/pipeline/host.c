@@ -58,20 +58,32 @@ static bool on_judge_collector(CommCoordinator *c, const char *task_id, coord_te
                     raw_is_true(info, "collector_done"));
 }
 
-static void on_finish(host *h, const char *name, const char *task_id, coord_text result)
+/* Tasks that are not in the file are those of the crew. */
+static void count_end(host *h, CommCoordinator *c, const char *task_id,
+                      atomic_size_t *counter)
+{
+    if (config_find_task(h->config, task_id) != NULL) {
+        atomic_fetch_add(counter, 1);
+    } else {
+        crew_end(&h->crew, c);
+    }
+}
+
+static void on_finish(host *h, CommCoordinator *c, const char *name, const char *task_id,
+                      coord_text result)
 {
     event e;
     event_begin(&e, name, task_id);
     event_add_json(&e, "result", result);
     event_end(&e);
-    atomic_fetch_add(&h->finished, 1);
+    count_end(h, c, task_id, &h->finished);
 }
 
 static void on_finish_collector(CommCoordinator *c, const char *task_id,
                                 coord_text result, void *user)
 {
-    (void)c;
-    on_finish(user, "collector_finish_task", task_id, result);
+    host *h = user;
+    on_finish(h, c, "collector_finish_task", task_id, result);
 }
 
 /* ---- learners ---- */
@@ -121,28 +133,29 @@ static bool on_judge_learner(CommCoordinator *c, const char *task_id, coord_text
 static void on_finish_learner(CommCoordinator *c, const char *task_id, coord_text result,
                               void *user)
 {
-    (void)c;
-    on_finish(user, "learner_finish_task", task_id, result);
+    host *h = user;
+    on_finish(h, c, "learner_finish_task", task_id, result);
 }
 
 /* ---- both ---- */
 
 static void on_increase(CommCoordinator *c, void *user)
 {
+    host *h = user;
     event e;
-    (void)c;
-    (void)user;
     event_begin(&e, "increase_collector", NULL);
     event_end(&e);
+    crew_come(&h->crew, c, 1);
 }
 
 static void on_decrease(CommCoordinator *c, void *user)
 {
+    host *h = user;
     event e;
     (void)c;
-    (void)user;
     event_begin(&e, "decrease_collector", NULL);
     event_end(&e);
+    crew_go(&h->crew);
 }
 
 static void on_start(CommCoordinator *c, const char *task_id, const char *worker_id,
@@ -183,12 +196,15 @@ static void on_restart(CommCoordinator *c, const char *task_id, uint32_t attempt
 static void on_resume(CommCoordinator *c, const char *task_id, coord_text text,
                       void *user)
 {
+    host *h = user;
     event e;
     (void)c;
-    (void)user;
     event_begin(&e, "task_resume", task_id);
     event_add_json(&e, "task", text);
     event_end(&e);
+    if (config_find_task(h->config, task_id) == NULL) {
+        crew_resume(&h->crew);
+    }
 }
 
 static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *why,
@@ -196,11 +212,10 @@ static void on_fail(CommCoordinator *c, const char *task_id, const coord_error *
 {
     host *h = user;
     event e;
-    (void)c;
     event_begin(&e, "task_fail", task_id);
     add_error(&e, why);
     event_end(&e);
-    atomic_fetch_add(&h->failed, 1);
+    count_end(h, c, task_id, &h->failed);
 }
 
 void host_callbacks(host *h, comm_coordinator_callbacks *ret)

@@ -3,6 +3,7 @@
 
 #include "buffers.h"
 #include "config.h"
+#include "crew.h"
 
 #include <stdatomic.h>
 
@@ -10,7 +11,8 @@
 typedef struct host {
     const config *config;
     buffers *buffers;
-    atomic_size_t finished; /* tasks */
+    crew crew;
+    atomic_size_t finished; /* tasks of the file */
     atomic_size_t failed;
 } host;
 

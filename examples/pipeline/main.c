@@ -44,6 +44,14 @@
  * moment. Started again, it goes on with the tasks that had not ended: a line task_resume
  * tells of each, and workers that still know it are not disturbed.
  *
+ * Where collectors come and go ("operator_server", "discovery"), "each_collector" is a task
+ * that each of them gets when it comes, numbered collect-1, collect-2, ..., and again when
+ * it has finished it. The tasks of the file say when the run is over.
+ *
+ *     {"coordinator": {"discovery": {"command": "./who-is-there"}},
+ *      "learner_tasks": [{"task_id": "learn", "buffer_id": "b"}],
+ *      "each_collector": {"task_id": "collect", "buffer_id": "b"}}
+ *
  * A collector's task is finished when its worker says "collector_done": true; a learner's
  * after learner_iters steps, or when its worker says "learner_done": true. The exit status
  * is 0 when all have finished, 1 when a task or the start has failed or a signal came, 2
@@ -64,7 +72,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_CONFIG = 2, EXIT_TIMEOUT = 3, SEED = 1, HOUR_MS = 3600 * 1000 };
+enum {
+    EXIT_CONFIG = 2,
+    EXIT_TIMEOUT = 3,
+    SEED = 1,
+    HOUR_MS = 3600 * 1000,
+    DRAIN_MS = 10000
+};
 
 typedef struct pipeline {
     const char *path;
@@ -121,19 +135,49 @@ static bool start(pipeline *p)
     return rc == COORD_OK;
 }
 
+/* NULL: for all tasks. */
+static bool wait_for(const pipeline *p, const char *task_id)
+{
+    coord_error err = {0};
+    coord_status rc = COORD_ERR_TIMEOUT;
+    while (rc == COORD_ERR_TIMEOUT) {
+        rc = task_id == NULL
+                 ? comm_coordinator_wait(p->coordinator, HOUR_MS, &err)
+                 : comm_coordinator_wait_task(p->coordinator, task_id, HOUR_MS, &err);
+    }
+    if (rc != COORD_OK) {
+        complain("wait: ", &err);
+    }
+    return rc == COORD_OK;
+}
+
+/* The tasks of each collector would go on for ever: those of the file say when it is
+ * over. Then they get some time to come to their ends. */
+static void wait_for_all(const pipeline *p)
+{
+    bool good = true;
+    if (p->config.each.ptr == NULL) {
+        (void)wait_for(p, NULL);
+        return;
+    }
+    for (size_t i = 0; good && i < p->config.task_count; i++) {
+        good = wait_for(p, p->config.tasks[i].id);
+    }
+    if (good) {
+        coord_error err = {0};
+        if (comm_coordinator_drain(p->coordinator, DRAIN_MS, &err) != COORD_OK) {
+            complain("drain: ", &err); /* close ends what is left */
+        }
+    }
+}
+
 static void *work(void *arg)
 {
     pipeline *p = arg;
-    coord_error err = {0};
     p->started = start(p) && post_tasks(p);
     if (p->started) {
-        coord_status rc = COORD_ERR_TIMEOUT;
-        while (rc == COORD_ERR_TIMEOUT) {
-            rc = comm_coordinator_wait(p->coordinator, HOUR_MS, &err);
-        }
-        if (rc != COORD_OK) {
-            complain("wait: ", &err);
-        }
+        crew_come(&p->host.crew, p->coordinator, p->config.collectors);
+        wait_for_all(p);
     }
     (void)eventfd_write(p->done_fd, 1);
     return NULL;
@@ -216,7 +260,8 @@ static bool open_fds(pipeline *p)
     p->done_fd = eventfd(0, EFD_CLOEXEC);
     p->host.config = &p->config;
     p->host.buffers = buffers_create(SEED);
-    if (p->signal_fd < 0 || p->done_fd < 0 || p->host.buffers == NULL) {
+    if (p->signal_fd < 0 || p->done_fd < 0 || p->host.buffers == NULL ||
+        !crew_init(&p->host.crew, &p->config)) {
         perror("pipeline");
         return false;
     }
@@ -245,6 +290,7 @@ int main(int argc, char **argv)
         status = EXIT_FAILURE;
     }
     comm_coordinator_destroy(p.coordinator);
+    crew_done(&p.host.crew);
     buffers_destroy(p.host.buffers);
     config_done(&p.config);
     (void)close(p.done_fd);

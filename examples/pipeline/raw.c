@@ -79,7 +79,7 @@ bool raw_next(coord_text text, size_t *at, coord_text *key, coord_text *value)
 }
 
 /* A key with escapes is rare, and left to the reader that undoes them. */
-static bool is_name(coord_text key, const char *name)
+bool raw_is_name(coord_text key, const char *name)
 {
     json_t *read = NULL;
     if (memchr(key.ptr, '\\', key.len) == NULL) {
@@ -99,7 +99,7 @@ bool raw_member(coord_text object, const char *name, coord_text *ret)
     coord_text key;
     coord_text value;
     while (raw_next(object, &at, &key, &value)) {
-        if (is_name(key, name)) {
+        if (raw_is_name(key, name)) {
             *ret = value;
             found = true;
         }

@@ -16,6 +16,9 @@ bool raw_next(coord_text text, size_t *at, coord_text *key, coord_text *value);
 /* The member of that name, the last if there are several; false when there is none. */
 bool raw_member(coord_text object, const char *name, coord_text *ret);
 
+/* Is this key, with its quotes, that name? */
+bool raw_is_name(coord_text key, const char *name);
+
 /* Is the member of that name `true`? */
 bool raw_is_true(coord_text object, const char *name);
 

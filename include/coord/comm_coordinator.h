@@ -51,6 +51,10 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_create(
  * one; those missing are tried on in the background. With a `ledger`, tasks that had not
  * ended when the process before this one did go on: deal_with_task_resume.
  *
+ * With an `operator_server` it asks for those pods of `init_replicas_request` that the
+ * server does not list, once and for all, and waits for `collector_target_num` and
+ * `learner_target_num` workers, too, whoever brought them.
+ *
  * @param[out] err  Also written with COORD_OK when some are missing: text names them.
  * @retval COORD_ERR_IO       The address can't be listened on, or the ledger not be used.
  * @retval COORD_ERR_FORMAT   The ledger is damaged, newer or no ledger; it is left alone.

@@ -22,6 +22,23 @@ extern "C" {
  * or null; "collectors" and "learners" are how many are in it; "failures" counts the
  * questions that went wrong since then, and "error" says of the last of them why.
  *
+ * "operator_server" is null, or an object:
+ *
+ *     {"address": "http://di-server:8080", "api_version": "v1alpha1",
+ *      "state": "following", "outage_ms": 0, "error": null, "last_list_ms": 300,
+ *      "collectors": 4, "learners": 1, "pending": 0, "complete": true, "skipped": 0,
+ *      "demand": {"collectors": 4, "learners": 1, "failures": 0, "state": "met",
+ *                 "error": null},
+ *      "reported": 2, "report_error": null}
+ *
+ * Its "state" is "starting" until a list has come and pods were asked for, then
+ * "following", "unreachable" for as long as `outage_ms` says, "stopped" outside of start
+ * and close. `collectors` and `learners` are how many the last list had, `last_list_ms`
+ * ago, `pending` are nodes without an address, and who is not in a list that is not
+ * `complete` may be there all the same, for entries were `skipped`. "demand" is what
+ * init_replicas_request asks for, or null; it is "open", "sent", "met", or "given_up"
+ * when start is over. `reported` counts pods that could not be reached.
+ *
  * @param[out] ret  Yours: free with coord_free(). Closed by a NUL.
  * @thread any
  */
@@ -44,9 +61,10 @@ COORD_API COORD_MUST_USE coord_status comm_coordinator_status(CommCoordinator *c
  * programs, and the `reason` of errors: "connection_lost" (refused, reset or unanswered,
  * after the retries), "silent" (no heartbeat within the tolerance), "no_progress"
  * (accepted, nothing reported in time), "quarantined", "no_free_worker",
- * "discovery_fails", "host_has_no_data", "callback_running", "refused_start", "canceled",
- * ... More words may come. `left_out` counts causes beyond those that there is room for:
- * the answer is less than 100 KiB.
+ * "discovery_fails", "operator_unreachable", "operator_demand_unmet" (the operator server
+ * lists fewer than are wanted), "host_has_no_data", "callback_running", "refused_start",
+ * "canceled", ... More words may come. `left_out` counts causes beyond those that there
+ * is room for: the answer is less than 100 KiB.
  *
  * Known are all workers; tasks that are queued or run; and the last 1000 that failed, of
  * which the oldest are forgotten first. Tasks that finished are not.

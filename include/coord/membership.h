@@ -19,7 +19,7 @@
  * command fails, takes longer than `discovery.timeout_s` (and is killed then), or prints
  * one line of something else, the last list stays as it was; the status says why. There
  * is room for 10,000 workers in 1 MiB. The command is run as it is, without a shell, with
- * the environment of this process and no input.
+ * the environment of this process and no input; what it leaves running is killed.
  *
  * New workers are connected side by side, and tried again for as long as they belong
  * here. deal_with_increase_collector and its like tell who has come and gone.

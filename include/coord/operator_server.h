@@ -44,7 +44,7 @@ typedef struct coord_operator_server_options {
     const char
         *name_space;    /**< v1alpha1: of the pod that asks; KUBERNETES_POD_NAMESPACE */
     const char *name;   /**< v1alpha1: of the pod that asks; KUBERNETES_POD_NAME */
-    const char *job_id; /**< v2alpha1: "namespace.name"; DI_JOB_ID */
+    const char *job_id; /**< v2alpha1: "namespace.name", or with a slash; DI_JOB_ID */
     bool aggregator;    /**< v1alpha1: the pod that asks is an aggregator, which can get
                          *   and report; default: a coordinator */
     int64_t connect_timeout_ms; /**< default 3000 */

@@ -132,7 +132,7 @@ static const coordi_config_key DISCOVERY_KEYS[] = {
     {"discovery.command", "null", COORDI_KEY_COMMAND, 1, 64, 0, 0, NULL,
      "program that prints the workers: path or [path, argument...]; null: the callback"},
     {"discovery.interval_s", "5", COORDI_KEY_SECONDS, 100, DAY_MS,
-     AT(discovery.interval_ms), 0, NULL, "pause between two questions"},
+     AT(discovery.interval_ms), 0, NULL, "time from one question to the next"},
     {"discovery.timeout_s", "10", COORDI_KEY_SECONDS, 100, HOUR_MS,
      AT(discovery.timeout_ms), 0, NULL, "longest wait for an answer"},
     {"discovery.removal", "\"drop\"", COORDI_KEY_EITHER, 0, 0, AT(discovery.drains), 0,

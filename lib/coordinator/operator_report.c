@@ -51,6 +51,7 @@ static bool is_due(const coordi_operator_sync *sync, const coordi_member *m, int
         m->away_since_ms > r->suspect_ms ? m->away_since_ms : r->suspect_ms;
     return m->origin == COORDI_ORIGIN_OPERATOR && !m->removed && !m->leaving &&
            !coordi_member_is_connected(m) && m->why.status != COORD_OK &&
+           m->why_ms > since && /* tried since then, and in vain */
            now - since >= sync->c->config.operator_server.grace_ms &&
            coordi_roster_lists(&sync->roster, m->worker.role, m->worker.id) &&
            coordi_map_get(&r->made, m->worker.id) == NULL;

@@ -76,6 +76,19 @@ static coord_status copy_name(char *to, size_t size, source s, coord_error *err)
     return COORD_OK;
 }
 
+/* The server's paths want "namespace.name", but pods are told "namespace/name". */
+static coord_status copy_job_id(coordi_operator_settings *ret, source s, coord_error *err)
+{
+    char dotted[sizeof ret->job_id];
+    const size_t at = s.value == NULL ? 0 : strcspn(s.value, "/");
+    if (at > 0 && s.value[at] == '/' && strlen(s.value) < sizeof dotted) {
+        (void)snprintf(dotted, sizeof dotted, "%.*s.%s", (int)at, s.value,
+                       s.value + at + 1);
+        s.value = dotted;
+    }
+    return copy_name(ret->job_id, sizeof ret->job_id, s, err);
+}
+
 /* ---- api and address ---- */
 
 static coord_status read_api(coordi_operator_settings *ret, source s, coord_error *err)
@@ -221,8 +234,7 @@ static coord_status read_names(coordi_operator_settings *ret, coord_loop *loop,
                        look_up(loop, o->name, "name", "KUBERNETES_POD_NAME"), err);
     }
     if (rc == COORD_OK) {
-        rc = copy_name(ret->job_id, sizeof ret->job_id,
-                       look_up(loop, o->job_id, "job_id", "DI_JOB_ID"), err);
+        rc = copy_job_id(ret, look_up(loop, o->job_id, "job_id", "DI_JOB_ID"), err);
     }
     return rc == COORD_OK ? check_who_asks(ret, err) : rc;
 }

@@ -1,6 +1,7 @@
 /* Over real sockets nothing grows either: memory, threads and descriptors after many
  * tasks are what they were after the first few. */
 #include "support/real_team.h"
+#include "support/sanitized.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,11 +11,10 @@
 
 #include <cmocka.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { TASKS = 2000, WATCHED = false }; /* their memory is not ours alone */
-#else
-enum { TASKS = 50000, WATCHED = true };
-#endif
+enum {
+    TASKS = SANITIZED(50000, 2000, 1000),
+    WATCHED = SANITIZED(true, false, false) /* their memory is not ours alone */
+};
 enum { BATCH = 1000, WORKERS = 4 };
 
 /* Kilobytes that the process has in memory, of its own. */

@@ -303,6 +303,38 @@ static void the_run_in_the_header_of_the_example_is_true(void **state)
     }
 }
 
+static void each_collector_gets_a_task_until_the_learner_has_finished(void **state)
+{
+    rig *r = *state;
+    int port[3];
+    process *one = start_worker("collector", "--step-ms 5 --once", &port[0]);
+    process *other = start_worker("collector", "--step-ms 5 --once", &port[1]);
+    process *learner =
+        start_worker("learner", "--samples 100 --step-ms 5 --once", &port[2]);
+    write_config(
+        r,
+        "{\"coordinator\": {\"port\": 0, \"collector\": {"
+        "\"0\": [\"c0\", \"127.0.0.1\", %d], \"1\": [\"c1\", \"127.0.0.1\", %d]},"
+        "\"learner\": {\"0\": [\"l0\", \"127.0.0.1\", %d]}}, \"timeout_s\": 60,"
+        "\"learner_tasks\": [{\"task_id\": \"l\", \"buffer_id\": \"b\"}],"
+        "\"each_collector\": {\"buffer_id\": \"b\", \"task_id\": \"c\", \"x\": 1.00}}",
+        port[0], port[1], port[2]);
+    assert_runs(r, 0);
+    for (int i = 1; i <= 3; i++) { /* and more, as many as there was time for */
+        char id[16];
+        (void)snprintf(id, sizeof id, "c-%d", i);
+        assert_non_null(find(&r->run, "task_start", id, 0));
+        assert_non_null(find(&r->run, "collector_finish_task", id, 0));
+    }
+    assert_in(find(&r->run, "collector_send_data", "c-1", 0), "\"buffer_id\":\"b\"");
+    assert_non_null(find(&r->run, "learner_finish_task", "l", 0));
+    assert_null(find(&r->run, "task_fail", NULL, 0));
+
+    assert_int_equal(process_wait(one, WAIT_MS), 0); /* the coordinator said goodbye */
+    assert_int_equal(process_wait(other, WAIT_MS), 0);
+    assert_int_equal(process_wait(learner, WAIT_MS), 0);
+}
+
 static void payload_reaches_the_worker_byte_for_byte(void **state)
 {
     static const char VALUES[] =
@@ -360,6 +392,11 @@ static void a_bad_configuration_is_refused_with_its_path(void **state)
          "collector_tasks[1].task_id: \"a\" is the id of another task"},
         {"{%s, \"learner_tasks\": [{\"task_id\": \"a\"}]}",
          "coordinator.learner: must name a worker for learner_tasks"},
+        {"{%s, \"each_collector\": []}", "each_collector: expected an object"},
+        {"{%s, \"each_collector\": {\"task_id\": \"\"}}",
+         "each_collector.task_id: must be"},
+        {"{%s, \"each_collector\": {\"task_id\": \"c\"}}",
+         "each_collector: needs learner_tasks"},
         {"{%s, }", "JSON, byte"},
     };
     rig *r = *state;
@@ -561,6 +598,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(two_collectors_and_a_learner_work_to_the_end),
         TEST(the_run_in_the_header_of_the_example_is_true),
+        TEST(each_collector_gets_a_task_until_the_learner_has_finished),
         TEST(payload_reaches_the_worker_byte_for_byte),
         TEST(a_bad_configuration_is_refused_with_its_path),
         TEST(a_file_that_is_not_there_is_named),

@@ -5,6 +5,7 @@
 #include "coord.h"
 #include "support/heap.h"
 #include "support/real_team.h"
+#include "support/sanitized.h"
 #include "support/simple.h"
 
 #include <setjmp.h>
@@ -17,11 +18,7 @@
 
 enum { WAIT_MS = 20000, NEVER = 1 << 30 };
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { MOMENTS = 30 };
-#else
-enum { MOMENTS = 40 };
-#endif
+enum { MOMENTS = SANITIZED(40, 20, 15) };
 
 typedef struct life {
     coord_loop *loop;

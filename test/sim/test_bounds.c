@@ -8,6 +8,7 @@
 #include "support/heap.h"
 #include "support/one_core.h"
 #include "support/real_team.h"
+#include "support/sanitized.h"
 #include "support/simple.h"
 #include "support/wire_rig.h"
 
@@ -21,13 +22,11 @@
 
 /* The allocator of a sanitizer can't be asked what is in use; to watch each block takes
  * time, of which a million tasks leave none. */
-#if defined(__SANITIZE_THREAD__)
-enum { TASKS = 5000, TURNS = 100, WATCHED = true };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { TASKS = 20000, TURNS = 300, WATCHED = true };
-#else
-enum { TASKS = 1000000, TURNS = 300, WATCHED = false };
-#endif
+enum {
+    TASKS = SANITIZED(1000000, 10000, 3000),
+    TURNS = SANITIZED(300, 150, 50),
+    WATCHED = SANITIZED(false, true, true)
+};
 enum { WORKERS = 8, PORT = 22270, LONG_MS = 1 << 30 };
 
 /* ---- a million tasks ---- */

@@ -4,6 +4,7 @@
  *
  * A cell that fails is named as "role state / fault / call"; CELL="..." runs it alone,
  * with TRACE=1 printing all that happens. */
+#include "support/sanitized.h"
 #include "support/scene.h"
 
 #include <errno.h>
@@ -285,13 +286,7 @@ static void run_cell(const scene_fault *fault, size_t which, int64_t late_ms)
 }
 
 /* Sanitizers take their time: they see every so-manieth cell. */
-#if defined(__SANITIZE_THREAD__)
-enum { STRIDE = 7 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { STRIDE = 3 };
-#else
-enum { STRIDE = 1 };
-#endif
+enum { STRIDE = SANITIZED(1, 8, 17) }; /* none of them divides the count of calls */
 
 /* Makes this cell the one under way; false: it is not wanted. */
 static bool enter(const char *where, const char *state, const scene_fault *fault,

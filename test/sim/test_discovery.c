@@ -487,6 +487,17 @@ static void destroy_in_the_middle_leaves_nothing(void **state)
     assert_int_equal(seen.count, 1);
     assert_false(coord_sim_end_process(k.sim, seen.pid, 0));
     cluster_done(&k);
+
+    open_world(&k, 2, 0, 1);
+    set_program(&k, "collector 10.0.1.2:22270 c1\n", "", 300, 0);
+    cluster_start(&k, COMMAND "\"port\": 22273, ");
+    cluster_run(&k, 100);
+    cluster_crash_coordinator(&k);
+    cluster_run(&k, 5000);
+    assert_int_equal(seen.count, 1);
+    cluster_restart(&k, COMMAND "\"port\": 22273, ");
+    assert_true(cluster_await_worker(&k, "c1", "free", 60000));
+    end(&k);
 }
 
 static void a_task_goes_on_when_the_coordinator_is_restarted(void **state)

@@ -4,6 +4,7 @@
 #include "coord/testing_program.h"
 #include "coordinator/coordinator.h"
 #include "support/heap.h"
+#include "support/sanitized.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,8 @@
 /* Asks every second, for at most two. */
 #define ASKING "\"discovery\": {\"interval_s\": 1, \"timeout_s\": 2}, "
 
-enum { PORT = 22270 };
+/* STEP is odd: who comes and who goes is told apart by that. */
+enum { PORT = 22270, STEP = SANITIZED(1, 3, 7) };
 
 /* What the callback does. */
 static struct {
@@ -23,6 +25,7 @@ static struct {
     const char *text;   /* ... or this, as it is */
     coord_status answer;
     int64_t takes_ms;
+    bool destroys;
     int inside; /* calls under way: at most one */
     int calls;
     int returned;
@@ -36,6 +39,10 @@ static coord_status discover(cluster *k, coord_out *out)
     k->overlaps += host.inside++ > 0;
     if (host.takes_ms > 0 && coord_sim_run_for(k->sim, host.takes_ms, NULL) != COORD_OK) {
         k->overlaps++;
+    }
+    if (host.destroys) {
+        comm_coordinator_destroy(k->c);
+        k->c = NULL;
     }
     for (int i = 0; rc == COORD_OK && i < 4 && host.ids[i] != NULL; i++) {
         const cluster_worker *w = cluster_find(k, host.ids[i]);
@@ -211,20 +218,62 @@ static void close_waits_for_a_call_that_runs(void **state)
     cluster_done(&k);
 }
 
+/* Of its last moments: with a call under way, or with one that destroys it. */
+static void destroy_with(const char *executor, bool from_inside)
+{
+    static cluster k;
+    char more[256];
+    open_world(&k, 2, 0, true);
+    host.ids[0] = "c1";
+    host.takes_ms = 3000;
+    host.destroys = from_inside;
+    (void)snprintf(more, sizeof more, "%s%s", ASKING, executor);
+    cluster_start(&k, more);
+    cluster_run(&k, 100);
+    if (!from_inside) {
+        comm_coordinator_destroy(k.c);
+        k.c = NULL;
+    }
+    cluster_run(&k, 5000);
+    assert_null(k.c);
+    assert_int_equal(host.calls, 1);
+    assert_int_equal(host.inside, 0);
+    cluster_done(&k);
+}
+
 static void destroy_does_not_wait(void **state)
+{
+    (void)state;
+    destroy_with("", false);
+    destroy_with("\"executor\": {\"pool\": 1}, ", false);
+    destroy_with("", true);
+    destroy_with("\"executor\": {\"pool\": 1}, ", true);
+
+    static cluster k;
+    open_world(&k, 2, 0, true);
+    cluster_start(&k, ASKING "\"executor\": \"inline\", ");
+    host.ids[0] = "c1";
+    host.destroys = true;
+    cluster_run(&k, 2000);
+    assert_null(k.c);
+    assert_int_equal(host.calls, 2);
+    cluster_done(&k);
+}
+
+static void a_crash_in_the_middle_leaves_nothing(void **state)
 {
     static cluster k;
     (void)state;
-    open_world(&k, 1, 0, true);
+    open_world(&k, 2, 0, true);
+    host.ids[0] = "c1";
     host.takes_ms = 3000;
-    cluster_start(&k, ASKING);
+    cluster_start(&k, ASKING "\"port\": 22273, ");
     cluster_run(&k, 100);
-    comm_coordinator_destroy(k.c);
-    k.c = NULL;
-    assert_int_equal(host.inside, 1);
+    cluster_crash_coordinator(&k);
+    host.takes_ms = 0;
     cluster_run(&k, 5000);
-    assert_int_equal(host.calls, 1);
-    assert_int_equal(host.inside, 0);
+    cluster_restart(&k, ASKING "\"port\": 22273, ");
+    assert_true(cluster_await_worker(&k, "c1", "free", 60000));
     cluster_done(&k);
 }
 
@@ -338,7 +387,7 @@ static void memory_that_runs_out_is_got_over(void **state)
     open_world(&k, 2, 0, false);
     host.ids[0] = "c0";
     cluster_start(&k, ASKING "\"min_collectors\": 1, ");
-    for (uint64_t n = 0; hit && n < 400; n++) {
+    for (uint64_t n = 0; hit && n < 400; n += STEP) {
         const char *comes = n % 2 == 0 ? "c1" : "c0";
         const char *goes = n % 2 == 0 ? "c0" : "c1";
         host.ids[0] = comes;
@@ -363,6 +412,7 @@ int main(void)
         cmocka_unit_test(who_takes_long_is_not_asked_again_and_still_heard),
         cmocka_unit_test(close_waits_for_a_call_that_runs),
         cmocka_unit_test(destroy_does_not_wait),
+        cmocka_unit_test(a_crash_in_the_middle_leaves_nothing),
         cmocka_unit_test(a_failed_start_does_not_wait_and_the_next_asks_no_second_time),
         cmocka_unit_test(who_was_not_asked_yet_is_not_when_it_is_too_late),
         cmocka_unit_test(somebody_must_be_there_to_be_asked),

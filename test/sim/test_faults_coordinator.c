@@ -397,7 +397,7 @@ static void f_c12_a_worker_that_fails_is_tried_ever_later(void **state)
     raw_done(&raw);
 }
 
-/* There is no call that removes a worker, yet; losing one under its task is the same. */
+/* Lost under its task; taken away it is in test_faults_membership.c. */
 static void f_c13_a_worker_that_leaves_under_its_task_is_counted_once(void **state)
 {
     static cluster k;
@@ -505,7 +505,8 @@ static void f_c16_close_reports_all_tasks_and_https_is_not_ignored(void **state)
     cb.user = &k;
     o.callbacks = &cb;
     o.loop = k.loop;
-    o.config = "{\"operator_server\": {\"system_addr\": \"https://op:80\"}}";
+    o.config = "{\"operator_server\": {\"system_addr\": \"https://op:80\", "
+               "\"namespace\": \"default\", \"name\": \"coordinator\"}}";
     assert_int_equal(comm_coordinator_create(&o, &c, NULL), COORD_ERR_UNSUPPORTED);
     assert_null(c);
     cluster_done(&k);

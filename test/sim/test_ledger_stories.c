@@ -2,6 +2,7 @@
  * the middle of everything else that goes wrong, and at the end the books must agree.
  * SEED=n tells one story, SEEDS=n the first n; TRACE=1 shows it. */
 #include "support/cluster.h"
+#include "support/sanitized.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +12,7 @@
 
 #include <cmocka.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SEEDS = 60 }; /* each takes many times as long */
-#else
-enum { SEEDS = 300 };
-#endif
+enum { SEEDS = SANITIZED(300, 60, 40) };
 enum { TASKS_MAX = 40, STEPS = 40, SETTLE_MS = 2000000 };
 
 typedef struct task {

@@ -341,6 +341,25 @@ static void the_environment_fills_in_what_the_options_leave_out(void **state)
     operator_close(&r);
 }
 
+/* Its operator sets DI_JOB_ID to "default/job", its server's paths want "default.job". */
+static void a_job_is_named_as_its_pods_are_told(void **state)
+{
+    (void)state;
+    operator_rig r;
+    operator_open_at(&r, &(fake_operator_spec){.api = FAKE_V2});
+    coord_operator_server_options_init(&r.options, sizeof r.options);
+    r.options.loop = r.near;
+    assert_int_equal(coord_sim_set_env(r.sim, "DI_JOB_ID", "default/job", NULL),
+                     COORD_OK);
+    assert_int_equal(coord_sim_set_env(r.sim, "DI_SERVER_URL", r.address, NULL),
+                     COORD_OK);
+    fake_operator_add(r.fake, FAKE_NODES, "10.0.0.1:22270");
+    operator_create(&r);
+    expect(&r, operator_get(&r, LONG_MS), COORD_OK);
+    assert_int_equal(r.answer->node_count, 1);
+    operator_close(&r);
+}
+
 static void options_that_make_no_sense_are_named(void **state)
 {
     (void)state;
@@ -364,6 +383,8 @@ static void options_that_make_no_sense_are_named(void **state)
     BAD(name, "a/b", COORD_ERR_ARG, "name must be");
     BAD(name_space, "", COORD_ERR_ARG, "name_space must be");
     BAD(job_id, "a b", COORD_ERR_ARG, "job_id must be");
+    BAD(job_id, "a/b/c", COORD_ERR_ARG, "job_id must be");
+    BAD(job_id, "/a", COORD_ERR_ARG, "job_id must be");
     BAD(request_timeout_ms, 0, COORD_ERR_ARG, "request_timeout_ms");
     BAD(max_replicas, 0, COORD_ERR_ARG, "max_replicas");
     assert_null(none);
@@ -581,6 +602,7 @@ int main(void)
         cmocka_unit_test(the_api_is_found_out_and_found_out_anew_after_a_change),
         cmocka_unit_test(a_server_of_the_other_api_or_of_none_is_named),
         cmocka_unit_test(the_environment_fills_in_what_the_options_leave_out),
+        cmocka_unit_test(a_job_is_named_as_its_pods_are_told),
         cmocka_unit_test(options_that_make_no_sense_are_named),
         cmocka_unit_test(requests_that_make_no_sense_are_not_sent),
         cmocka_unit_test(a_call_on_the_loop_thread_is_refused),

@@ -2,6 +2,7 @@
  *
  * SEED=n tells that one alone; with TRACE=1 it prints all that happens. SEEDS=n tells the
  * first n, JOBS=n in so many processes side by side. */
+#include "support/sanitized.h"
 #include "support/story.h"
 
 #include <setjmp.h>
@@ -14,13 +15,7 @@
 
 #include <cmocka.h>
 
-#if defined(__SANITIZE_THREAD__)
-enum { STORIES = 500 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { STORIES = 1000 };
-#else
-enum { STORIES = 2000 };
-#endif
+enum { STORIES = SANITIZED(2000, 600, 250) };
 
 static story told;
 static uint64_t seed_under_way;

@@ -9,6 +9,7 @@
 #include "coord/launcher.h"
 #include "support/cluster.h"
 #include "support/heap.h"
+#include "support/sanitized.h"
 #include "support/wire_rig.h"
 
 #include <setjmp.h>
@@ -25,13 +26,7 @@ enum { ALL = 1 << 30, LIVES_MAX = 100000, MINUTE_MS = 60000 };
 static const uint64_t BURSTS[] = {1, 2, 8, ALL};
 
 /* Sanitizers take their time: they see every so-manieth moment of the longer lives. */
-#if defined(__SANITIZE_THREAD__)
-enum { STRIDE = 11 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { STRIDE = 3 };
-#else
-enum { STRIDE = 1 };
-#endif
+enum { STRIDE = SANITIZED(1, 7, 23) };
 
 static uint64_t first; /* of the life under way */
 static uint64_t burst;
@@ -85,7 +80,7 @@ static void expect(const char *what, coord_status rc, coord_status also)
 /* ---- a coordinator with a collector and a learner ---- */
 
 static cluster k;
-static bool moves_about;        /* of the membership, too */
+static bool moves_about;    /* of the membership, too */
 static char accepted[4][8]; /* ids of tasks */
 static int accepted_count;
 

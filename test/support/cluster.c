@@ -499,7 +499,8 @@ coord_status cluster_try_create(cluster *k, const char *more, coord_error *err)
     o.callbacks = &cb;
     o.loop = k->loop;
     o.log_level = COORD_LOG_DEBUG;
-    o.log = getenv("TRACE") == NULL ? NULL : log_line;
+    o.log = k->log != NULL ? k->log : getenv("TRACE") == NULL ? NULL : log_line;
+    o.user = k;
     return comm_coordinator_create(&o, &k->c, err);
 }
 
@@ -640,8 +641,25 @@ static void check_pool(cluster *k, const char *status, coord_role role)
     }
 }
 
+/* The coordinator's own numbers, which it keeps so as not to count again and again. */
+static void check_numbers(const CommCoordinator *c, coord_role role)
+{
+    size_t ready = 0;
+    size_t present = 0;
+    size_t at = 0;
+    for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
+         m = coordi_map_next(&c->members[role], &at)) {
+        ready += coordi_member_is_ready(m) && !m->leaving;
+        present += m->state != COORDI_MEMBER_GONE;
+    }
+    assert_int_equal(c->ready[role], ready);
+    assert_int_equal(c->present[role], present);
+}
+
 void cluster_check(cluster *k)
 {
+    check_numbers(k->c, COORD_COLLECTOR);
+    check_numbers(k->c, COORD_LEARNER);
     char *status = NULL;
     assert_int_equal(comm_coordinator_status(k->c, &status, NULL), COORD_OK);
     check_pool(k, status, COORD_COLLECTOR);

@@ -76,6 +76,7 @@ typedef struct cluster {
     /* Optional: sees each callback as it begins, also those that find no room above. */
     void (*on_note)(struct cluster *k, const cluster_event *e, void *user);
     void *on_note_user;
+    coord_log_fn *log; /* optional: sees the coordinator's log; user is the cluster */
     char config[4096];
 } cluster;
 

@@ -95,7 +95,9 @@ void fake_operator_name(const fake_operator *f, fake_list list, unsigned n,
 {
     char suffix[6];
     make_suffix(n, suffix);
-    if (list == FAKE_NODES) {
+    if (f->namer != NULL) {
+        f->namer(f->namer_arg, list, n, id, FAKE_ID);
+    } else if (list == FAKE_NODES) {
         (void)snprintf(id, FAKE_ID, "10.1.%u.%u:22270", n / 250, n % 250 + 1);
     } else {
         (void)snprintf(id, FAKE_ID, "job-%s-%s.%.100s:%d",
@@ -121,6 +123,14 @@ void fake_operator_add(fake_operator *f, fake_list list, const char *id)
 {
     lock(f);
     enter(f, list, id)->born_ms = INT64_MIN / 2;
+    unlock(f);
+}
+
+void fake_operator_set_namer(fake_operator *f, fake_namer_fn *namer, void *arg)
+{
+    lock(f);
+    f->namer = namer;
+    f->namer_arg = arg;
     unlock(f);
 }
 

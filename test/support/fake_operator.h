@@ -52,6 +52,10 @@ void fake_operator_scale(fake_operator *f, fake_list list, size_t count);
 enum { FAKE_ID_SIZE = 256 };
 void fake_operator_name(const fake_operator *f, fake_list list, unsigned n,
                         char id[FAKE_ID_SIZE]);
+/* Where there is something behind its pods: says how the id of the n-th pod that is made
+ * is spelt, such as "127.0.0.7:40001". Called under its lock. */
+typedef void fake_namer_fn(void *arg, fake_list list, unsigned n, char *id, size_t size);
+void fake_operator_set_namer(fake_operator *f, fake_namer_fn *namer, void *arg);
 /* How many there really are, and the n-th of them; NULL: there is none. */
 size_t fake_operator_count(fake_operator *f, fake_list list);
 const char *fake_operator_id(fake_operator *f, fake_list list, size_t n);

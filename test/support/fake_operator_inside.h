@@ -35,7 +35,9 @@ struct fake_operator {
     char job_id[FAKE_ID];
     fake_pod *pods;
     size_t pod_count;
-    unsigned made; /* names so far */
+    unsigned made;        /* names so far */
+    fake_namer_fn *namer; /* NULL: ids are made up */
+    void *namer_arg;
     bool known;
     bool null_lists;
     bool dicts;

@@ -1,4 +1,5 @@
 #include "support/payloads.h"
+#include "support/sanitized.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -10,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { BIG = 10 << 20, DEPTH = 1000, PATIENCE_S = 60 };
+enum { BIG = SANITIZED(10, 10, 1) << 20, DEPTH = 1000, PATIENCE_S = 60 };
 
 /* ---- payloads ---- */
 
