@@ -12,11 +12,11 @@
 #include <stdlib.h>
 
 #if defined(__SANITIZE_THREAD__)
-enum { SEEDS = 2 };
+enum { SEEDS = 1 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SEEDS = 4 };
+enum { SEEDS = 2 };
 #else
-enum { SEEDS = 4 };
+enum { SEEDS = 3 };
 #endif
 enum { CHANGE_MS = 30000 }; /* in which a change is taken up */
 
