@@ -106,6 +106,9 @@ static void on_note(cluster *k, const cluster_event *ev, void *user)
         e->told[strcmp(ev->task, "learner") == 0][!comes] += ev->life == k->life;
         return;
     }
+    if (strcmp(ev->name, "discovery") == 0) {
+        return;
+    }
     const int n = atoi(ev->task + 1);
     if (ev->task[0] != 't' || n >= ELASTIC_TASKS_MAX || !e->tasks[n].accepted) {
         complain(e, "%s of %s, which nobody sent", ev->name, ev->task);
@@ -438,7 +441,7 @@ void elastic_run(elastic *e, int64_t ms)
 /* Those that were listed and could run work here, and nobody else. */
 static bool all_are_there(elastic *e)
 {
-    int listed = 2 * e->configured + e->host_has;
+    int listed = 2 * e->configured + e->host_has + e->others;
     for (int i = 0; i < e->pod_count; i++) {
         const elastic_pod *pod = &e->pods[i];
         const char *state = cluster_worker_state(&e->p.k, pod->id);
@@ -581,7 +584,7 @@ bool elastic_come_back(elastic *e, const char *config)
 
 static int count_wanted(const elastic *e)
 {
-    int count = e->host_has;
+    int count = e->host_has + e->others;
     for (int i = 0; i < e->pod_count; i++) {
         count += e->pods[i].listed && !e->pods[i].banned;
     }

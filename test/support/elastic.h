@@ -48,6 +48,7 @@ typedef struct elastic {
     int fails;
     char failure[800]; /* the first of them */
     int told[2][2];    /* increases, decreases, by role; in this life */
+    int others;        /* workers that belong here by other means */
     bool host_has;     /* the host has added "h0", a collector */
     bool restarts;     /* the coordinator may start more than once */
     bool dying;        /* the coordinator was killed, and has not started since */
