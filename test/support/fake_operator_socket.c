@@ -30,11 +30,11 @@ typedef struct socket_front {
     fake_front face;
     fake_operator *f;
     uint16_t port;
-    int listen_fd;
-    bool listening; /* else its port is kept, and refuses connections */
+    int keep_fd;   /* keeps the port while it does not listen */
+    int listen_fd; /* -1: it does not */
     int wake[2];
     pthread_t thread;
-    pthread_mutex_t lock; /* guards listening, stopping */
+    pthread_mutex_t lock; /* guards listen_fd, stopping */
     bool stopping;
     connection connections[CONNECTIONS];
 } socket_front;
@@ -164,7 +164,7 @@ static void take(socket_front *front)
 {
     (void)pthread_mutex_lock(&front->lock);
     const int fd =
-        front->listening ? accept4(front->listen_fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+        front->listen_fd < 0 ? -1 : accept4(front->listen_fd, NULL, NULL, SOCK_CLOEXEC);
     (void)pthread_mutex_unlock(&front->lock);
     if (fd < 0) {
         return;
@@ -223,13 +223,11 @@ static void *serve(void *arg)
         char byte[64];
         (void)pthread_mutex_lock(&front->lock);
         const bool stopping = front->stopping;
-        const bool listening = front->listening;
-        if (stopping || !listening) {
+        if (stopping || front->listen_fd < 0) {
             drop_all(front);
         }
         fds[0] = (struct pollfd){.fd = front->wake[0], .events = POLLIN};
-        fds[1] =
-            (struct pollfd){.fd = listening ? front->listen_fd : -1, .events = POLLIN};
+        fds[1] = (struct pollfd){.fd = front->listen_fd, .events = POLLIN};
         (void)pthread_mutex_unlock(&front->lock);
         if (stopping) {
             return NULL;
@@ -260,7 +258,7 @@ static void *serve(void *arg)
 
 /* ---- the front ---- */
 
-static int open_listener(uint16_t *port)
+static int open_bound(uint16_t *port)
 {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(*port)};
     socklen_t len = sizeof where;
@@ -270,11 +268,17 @@ static int open_listener(uint16_t *port)
     fake_must(fd >= 0 &&
                   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
                   bind(fd, (struct sockaddr *)&where, sizeof where) == 0 &&
-                  listen(fd, CONNECTIONS) == 0 &&
                   getsockname(fd, (struct sockaddr *)&where, &len) == 0 &&
                   fcntl(fd, F_SETFL, O_NONBLOCK) == 0,
-              "it can't listen");
+              "it can't have its port");
     *port = ntohs(where.sin_port);
+    return fd;
+}
+
+static int open_listener(uint16_t port)
+{
+    const int fd = open_bound(&port);
+    fake_must(listen(fd, CONNECTIONS) == 0, "it can't listen");
     return fd;
 }
 
@@ -287,12 +291,12 @@ static void set_listening(fake_front *face, bool listening)
 {
     socket_front *front = front_of(face);
     (void)pthread_mutex_lock(&front->lock);
-    if (listening && !front->listening) {
-        fake_must(listen(front->listen_fd, CONNECTIONS) == 0, "it can't listen again");
-    } else if (!listening && front->listening) { /* Linux keeps the port bound */
-        fake_must(shutdown(front->listen_fd, SHUT_RD) == 0, "shutdown");
+    if (listening && front->listen_fd < 0) {
+        front->listen_fd = open_listener(front->port);
+    } else if (!listening && front->listen_fd >= 0) {
+        (void)close(front->listen_fd);
+        front->listen_fd = -1;
     }
-    front->listening = listening;
     (void)pthread_mutex_unlock(&front->lock);
     wake(front);
 }
@@ -310,7 +314,10 @@ static void stop(fake_front *face)
     (void)pthread_mutex_unlock(&front->lock);
     wake(front);
     (void)pthread_join(front->thread, NULL);
-    (void)close(front->listen_fd);
+    if (front->listen_fd >= 0) {
+        (void)close(front->listen_fd);
+    }
+    (void)close(front->keep_fd);
     (void)close(front->wake[0]);
     (void)close(front->wake[1]);
     (void)pthread_mutex_destroy(&front->lock);
@@ -333,8 +340,8 @@ fake_operator *fake_operator_on_sockets(const fake_operator_spec *spec)
     fake_must(pipe2(front->wake, O_CLOEXEC) == 0 &&
                   pthread_mutex_init(&front->lock, NULL) == 0,
               "no pipe");
-    front->listen_fd = open_listener(&front->port);
-    front->listening = true;
+    front->keep_fd = open_bound(&front->port);
+    front->listen_fd = open_listener(front->port);
     fake_must(pthread_create(&front->thread, NULL, serve, front) == 0, "no thread");
     return front->f;
 }
