@@ -91,7 +91,7 @@ static void a_start_that_is_given_up_in_the_middle_creates_nothing_twice(void **
     open_with(FAKE_V1, 1, 0);
     fake_operator_set_lag(p.fake, 1500);
     fake_operator_fail(p.fake, FAKE_POST, FAKE_DONE_SILENT, 1);
-    pods_start(&p, ASK(1, 0), "\"max_retry_second\": 3, ");
+    pods_start(&p, ASK(1, 0) "\"poll_s\": 0.2, ", "\"max_retry_second\": 3, ");
     expect_start(COORD_ERR_TIMEOUT);
     assert_int_equal(posts(), 1);
     pods_begin(&p, "", "");
@@ -207,7 +207,35 @@ static void who_is_listed_and_who_is_not_is_told_apart(void **state)
     pods_close(&p);
 }
 
+/* It is over while the POST is under way, which then fails. */
+static void what_fails_after_start_is_not_asked_for_again(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 1, 0);
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 1);
+    fake_operator_set_delay(p.fake, 4000);
+    fake_operator_fail(p.fake, FAKE_POST, FAKE_ERROR, 1);
+    pods_start(&p, ASK(2, 0), "\"max_retry_second\": 14, ");
+    expect_start(COORD_OK);
+    assert_true(pods_says(&p, "\"state\": \"sent\""));
+    fake_operator_set_delay(p.fake, 0);
+    assert_true(pods_await(&p, "\"state\": \"given_up\"", 10000));
+    cluster_run(&p.k, 60000);
+    assert_int_equal(posts(), 1);
+    pods_close(&p);
+}
+
 /* ---- how long start waits ---- */
+
+static void pods_are_asked_for_before_start_is_over(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 2, 0);
+    pods_begin(&p, ASK(2, 0) "\"collector_target_num\": 0, ", "");
+    assert_int_equal(posts(), 1);
+    assert_true(cluster_await(&p.k, "increase", "collector", 2, 5000));
+    pods_close(&p);
+}
 
 static void start_waits_for_both_targets(void **state)
 {
@@ -312,6 +340,8 @@ int main(void)
         cmocka_unit_test(a_quota_is_what_start_names),
         cmocka_unit_test(a_server_that_cannot_be_reached_is_what_start_names),
         cmocka_unit_test(who_is_listed_and_who_is_not_is_told_apart),
+        cmocka_unit_test(what_fails_after_start_is_not_asked_for_again),
+        cmocka_unit_test(pods_are_asked_for_before_start_is_over),
         cmocka_unit_test(start_waits_for_both_targets),
         cmocka_unit_test(all_ready_workers_count),
         cmocka_unit_test(a_null_list_is_awaited_before_it_counts_as_empty),
