@@ -364,17 +364,48 @@ static bool live(uint64_t first, uint64_t count)
     return hit;
 }
 
-static void every_lack_of_memory_is_borne(void **state)
+/* The same with a pod that has to be replaced; memory is short from then on. */
+static bool live_with_a_report(uint64_t first, uint64_t count)
+{
+    open_seed(1, FAKE_V1);
+    (void)cluster_add(&p.k, COORD_COLLECTOR, "job-collector-bbbbd.ns:22270",
+                      "job-collector-bbbbd.ns", 22270); /* comes for the second */
+    cluster_crash(&p.k, p.k.workers[1].id);
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 2);
+    pods_begin(&p, "\"grace_s\": 5, ", "");
+    assert_true(pods_await_ready(&p, 1, 4000));
+    cluster_run(&p.k, 2500);
+    heap_fail(first, count);
+    cluster_run(&p.k, 6000);
+    const bool hit = heap_mend();
+    assert_true(pods_await_ready(&p, 2, 60000));
+    assert_int_equal(fake_operator_created(p.fake), 1);
+    pods_close(&p);
+    return hit;
+}
+
+static void torture(bool (*live_once)(uint64_t first, uint64_t count))
 {
     static const uint64_t BURSTS[] = {1, 3, 40};
-    (void)state;
     for (size_t i = 0; i < sizeof BURSTS / sizeof BURSTS[0]; i++) {
         uint64_t first = i;
-        while (live(first, BURSTS[i])) {
+        while (live_once(first, BURSTS[i])) {
             first += STRIDE * (i + 1);
         }
         assert_true(first > 100);
     }
+}
+
+static void every_lack_of_memory_is_borne(void **state)
+{
+    (void)state;
+    torture(live);
+}
+
+static void a_report_bears_every_lack_of_memory(void **state)
+{
+    (void)state;
+    torture(live_with_a_report);
 }
 
 /* Pods come and go, the server stumbles, and in the end those that are listed are those
@@ -446,6 +477,7 @@ int main(void)
         cmocka_unit_test(tasks_go_on_at_pods_across_a_crash),
         cmocka_unit_test(a_pod_that_goes_while_the_coordinator_is_down_is_let_go_of),
         cmocka_unit_test(every_lack_of_memory_is_borne),
+        cmocka_unit_test(a_report_bears_every_lack_of_memory),
         cmocka_unit_test(whatever_happens_who_is_listed_works_in_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
