@@ -1,6 +1,6 @@
 # libcoord: build, test, install.
 #
-## make              library and examples
+## make              library; worker, pipeline, cartpole, elastic, unit_test in build/examples
 ## make deps         install what is missing to build, test and run (Debian, Ubuntu)
 ## make run          train CartPole-v1 to solved  [SEED=1] [COLLECTORS=2]
 ## make check        every test                   [TEST=name] [WERROR=1]

@@ -58,6 +58,7 @@ typedef struct coordi_config {
 
     coordi_config_worker *workers; /* owned */
     size_t worker_count;
+    size_t role_count[2];   /* of them, by role */
     int64_t min_workers[2]; /* by role; -1: all that are known when start waits */
 
     coordi_config_operator operator_server;

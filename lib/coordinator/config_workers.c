@@ -87,6 +87,7 @@ static coord_status add_worker(const char *path, coord_role role, coord_text ite
                            w->id, coord_role_str(role));
     }
     config->worker_count++;
+    config->role_count[role]++;
     return coordi_map_put(ids, w->id, config) ? COORD_OK
                                               : coordi_fail_nomem(err, "configuration");
 }
@@ -140,6 +141,7 @@ coord_status coordi_config_add_worker(coordi_config *config,
         return coordi_fail_nomem(err, "configuration");
     }
     config->workers[config->worker_count++] = added;
+    config->role_count[added.role]++;
     return COORD_OK;
 }
 
@@ -151,6 +153,7 @@ bool coordi_config_remove_worker(coordi_config *config, coord_role role, const c
     }
     coordi_config_worker *w = &config->workers[at];
     config->worker_count--;
+    config->role_count[role]--;
     memmove(w, w + 1, (config->worker_count - at) * sizeof *w);
     return true;
 }

@@ -87,11 +87,13 @@ struct CommCoordinator {
     coordi_lane *member_lane; /* where the host hears of members */
     size_t host_calls;        /* on their way, beside those of runs */
     coord_resource_manager *resources;
-    coordi_ledger *ledger;                  /* NULL: none */
-    atomic_flag begun;                      /* start() was called, and has not failed */
-    coordi_ticket_key key;                  /* of its requests' ids */
-    uint64_t last_number;                   /* of a task */
-    coordi_map members[COORDI_ROLES];       /* by id */
+    coordi_ledger *ledger;            /* NULL: none */
+    atomic_flag begun;                /* start() was called, and has not failed */
+    coordi_ticket_key key;            /* of its requests' ids */
+    uint64_t last_number;             /* of a task */
+    coordi_map members[COORDI_ROLES]; /* by id */
+    size_t ready[COORDI_ROLES];       /* of them, connected, of use and not leaving */
+    size_t present[COORDI_ROLES];     /* ... not GONE */
     coordi_roster *rosters[COORDI_SOURCES]; /* of its sources; NULL: no such */
     coordi_operator_sync *operator_sync;    /* NULL: there is no operator server */
     coordi_discovery *discovery;            /* NULL: none */
@@ -134,8 +136,6 @@ void coordi_coordinator_check(CommCoordinator *c);
 
 /* queue.c */
 void coordi_queue_init(coordi_queue *queue);
-/* Workers of a role that are connected and of use. */
-size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role);
 /* Workers have come or gone: tasks that were moved and have nobody left to wait for fail;
  * where workers may come that nobody knows of yet, after max_retry_second. */
 void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role);
@@ -194,13 +194,15 @@ struct coordi_member {
     char *resource;               /* what it said last that it has; JSON, owned */
     bool parted;                  /* disconnected: its slave knows */
     bool leaving;                 /* to be disconnected as soon as it is idle */
-    bool removed;                 /* ... and then forgotten */
-    coordi_member *heir;          /* takes its place then; owned; NULL: nobody */
-    coordi_notice *increase;      /* for the host, when it is ready; NULL: it knows */
-    coordi_notice *decrease;      /* ... when it was removed */
-    coordi_timer retry; /* AWAY: connects; RECOVERING: ends the patience with `left`;
-                         * QUARANTINED: probes */
-    int64_t pause_ms;   /* before the next attempt; grows */
+    bool counted_ready;           /* in the coordinator's numbers */
+    bool counted_present;
+    bool removed;            /* ... and then forgotten */
+    coordi_member *heir;     /* takes its place then; owned; NULL: nobody */
+    coordi_notice *increase; /* for the host, when it is ready; NULL: it knows */
+    coordi_notice *decrease; /* ... when it was removed */
+    coordi_timer retry;      /* AWAY: connects; RECOVERING: ends the patience with `left`;
+                              * QUARANTINED: probes; LEAVING: drops it */
+    int64_t pause_ms;        /* before the next attempt; grows */
     int64_t away_since_ms;
     coord_error why;      /* what went wrong last; status COORD_OK: nothing */
     int64_t why_ms;       /* ... and when */
@@ -233,11 +235,16 @@ void coordi_member_print_key(const coordi_member *m, char key[COORDI_KEY_SIZE]);
 bool coordi_member_adopt(coordi_member *m, const coordi_ledger_worker *past,
                          coordi_run *run, const char *resource);
 void coordi_member_set_state(coordi_member *m, coordi_member_state state);
+void coordi_member_set_leaving(coordi_member *m, bool leaving);
+/* Brings the coordinator's numbers up to date with it. */
+void coordi_member_recount(coordi_member *m);
 /* It is gone: its run, if it has one, hears of it, and it is tried again. */
 void coordi_member_lose(coordi_member *m, const coord_error *why);
 /* Disconnects, whatever it was asked for; not while it works for a run. It becomes GONE,
  * at once or soon. */
 void coordi_member_leave(coordi_member *m);
+/* It leaves, and another waits for its place: no more than a short goodbye. */
+void coordi_member_hurry(coordi_member *m);
 /* Drops it without a word. */
 void coordi_member_drop(coordi_member *m, const coord_error *why);
 bool coordi_member_is_ready(const coordi_member *m);

@@ -56,19 +56,6 @@ void coordi_coordinator_check(CommCoordinator *c)
 
 /* ---- close ---- */
 
-static size_t count_members(const CommCoordinator *c)
-{
-    size_t count = 0;
-    for (int role = 0; role < COORDI_ROLES; role++) {
-        size_t at = 0;
-        for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
-             m = coordi_map_next(&c->members[role], &at)) {
-            count += m->state != COORDI_MEMBER_GONE;
-        }
-    }
-    return count;
-}
-
 /* The last one to go may still stand on the stack: everything is released from a timer.
  */
 static void on_all_gone(coordi_timer *timer)
@@ -87,7 +74,8 @@ static void on_all_gone(coordi_timer *timer)
 static void check_close(CommCoordinator *c)
 {
     bool written = c->ledger == NULL || coordi_ledger_is_idle(c->ledger);
-    if (c->runs.count == 0 && c->host_calls == 0 && count_members(c) == 0 && written) {
+    size_t present = c->present[COORD_COLLECTOR] + c->present[COORD_LEARNER];
+    if (c->runs.count == 0 && c->host_calls == 0 && present == 0 && written) {
         c->close_deadline.fire = on_all_gone;
         coordi_timer_in(c->loop, &c->close_deadline, 0);
     }
@@ -165,7 +153,7 @@ static void leave_members(CommCoordinator *c)
         size_t at = 0;
         for (coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
-            m->leaving = true;
+            coordi_member_set_leaving(m, true);
             if (m->state != COORDI_MEMBER_WORKING && m->state != COORDI_MEMBER_LEAVING &&
                 m->state != COORDI_MEMBER_GONE) {
                 coordi_member_leave(m);

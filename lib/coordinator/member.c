@@ -14,8 +14,9 @@
 
 enum {
     PAUSE_FIRST_MS = 100,
-    PAUSE_EAGER_MS = 1000,   /* longest while start still waits, or soon after a loss */
-    PAUSE_LONGEST_MS = 30000 /* later on */
+    PAUSE_EAGER_MS = 1000,    /* longest while start still waits, or soon after a loss */
+    PAUSE_LONGEST_MS = 30000, /* later on */
+    HURRY_MS = 1000           /* longest goodbye of one whose place is wanted */
 };
 
 static void on_retry(coordi_timer *timer);
@@ -49,10 +50,33 @@ bool coordi_member_is_connected(const coordi_member *m)
     return coordi_member_is_ready(m) || m->state == COORDI_MEMBER_QUARANTINED;
 }
 
+static void count(size_t *number, bool *counted, bool counts)
+{
+    *number += counts && !*counted;
+    *number -= !counts && *counted;
+    *counted = counts;
+}
+
+void coordi_member_recount(coordi_member *m)
+{
+    CommCoordinator *c = m->c;
+    count(&c->ready[m->worker.role], &m->counted_ready,
+          coordi_member_is_ready(m) && !m->leaving);
+    count(&c->present[m->worker.role], &m->counted_present,
+          m->state != COORDI_MEMBER_GONE);
+}
+
 void coordi_member_set_state(coordi_member *m, coordi_member_state state)
 {
     m->state = state;
     m->since_ms = coordi_now(m->c->loop);
+    coordi_member_recount(m);
+}
+
+void coordi_member_set_leaving(coordi_member *m, bool leaving)
+{
+    m->leaving = leaving;
+    coordi_member_recount(m);
 }
 
 /* ---- life ---- */
@@ -95,6 +119,7 @@ void coordi_member_free(coordi_member *m)
         (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
         coordi_member_drop(m, &why);
     }
+    coordi_member_set_state(m, COORDI_MEMBER_GONE);
     coordi_timer_stop(m->c->loop, &m->retry);
     coordi_member_free(m->heir);
     coordi_notice_free(m->increase);
@@ -216,6 +241,7 @@ static void on_proven(coord_connection *connection, void *arg)
     coordi_member *m = arg;
     coord_error err;
     (void)connection;
+    coordi_member_recount(m);
     if (coordi_member_is_ready(m)) {
         coord_status rc =
             coord_resource_manager_take(m->c->resources, m->worker.role, m->worker.id,
@@ -321,6 +347,10 @@ static void on_retry(coordi_timer *timer)
     coordi_member *m = COORDI_ITEM(timer, coordi_member, retry);
     if (m->state == COORDI_MEMBER_AWAY) {
         coordi_member_connect(m);
+    } else if (m->state == COORDI_MEMBER_LEAVING) {
+        coord_error why;
+        (void)coordi_fail(&why, COORD_ERR_TIMEOUT, "its place was wanted");
+        coordi_member_drop(m, &why);
     } else {
         coordi_member_recover_on_timer(m);
     }
@@ -335,6 +365,16 @@ void coordi_member_let_run_finish(coordi_member *m)
     if (run != NULL) {
         run->member = NULL;
         coordi_run_dispatch(run, COORDI_EVENT_RELEASED);
+    }
+}
+
+void coordi_member_hurry(coordi_member *m)
+{
+    if (m->state == COORDI_MEMBER_RECOVERING) {
+        coordi_member_leave(m);
+    }
+    if (m->state == COORDI_MEMBER_LEAVING) {
+        coordi_timer_in(m->c->loop, &m->retry, HURRY_MS);
     }
 }
 
@@ -355,7 +395,7 @@ static void on_disconnected(coord_connection *connection, const coord_error *fai
 void coordi_member_leave(coordi_member *m)
 {
     coord_error why;
-    m->leaving = true;
+    coordi_member_set_leaving(m, true);
     coordi_member_forget_requests(m);
     coordi_timer_stop(m->c->loop, &m->retry);
     (void)coord_resource_manager_delete(m->c->resources, m->worker.role, m->worker.id);

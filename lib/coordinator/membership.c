@@ -165,7 +165,7 @@ static coord_status take_back(coordi_member *m, coordi_origin origin, coord_erro
         return rc != COORD_OK ? rc : coordi_fail_nomem(err, "worker");
     }
     m->removed = false;
-    m->leaving = false;
+    coordi_member_set_leaving(m, false);
     m->origin = origin;
     coordi_membership_ready(m);
     return COORD_OK;
@@ -178,7 +178,11 @@ static coord_status add_again(coordi_member *old, const coordi_config_worker *wo
     if (old->state == COORDI_MEMBER_WORKING && is_same_address(&old->worker, worker)) {
         return take_back(old, origin, err);
     }
-    return make_member(old->c, worker, origin, &old->heir, err);
+    coord_status rc = make_member(old->c, worker, origin, &old->heir, err);
+    if (rc == COORD_OK && !is_same_address(&old->worker, worker)) {
+        coordi_member_hurry(old); /* which may be out of reach, as the new one is not */
+    }
+    return rc;
 }
 
 static coord_status add_new(CommCoordinator *c, const coordi_config_worker *worker,
@@ -298,7 +302,7 @@ void coordi_membership_remove(coordi_member *m, bool drop, const coord_error *wh
         tell_removal(m);
     }
     m->removed = true;
-    m->leaving = true;
+    coordi_member_set_leaving(m, true);
     if (m->state == COORDI_MEMBER_WORKING) {
         if (drop) {
             displace(m, why);
@@ -424,23 +428,10 @@ void coordi_membership_release(CommCoordinator *c)
     c->member_lane = NULL;
 }
 
-static size_t count_known(const CommCoordinator *c, coord_role role)
-{
-    size_t known = 0;
-    size_t at = 0;
-    for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
-         m = coordi_map_next(&c->members[role], &at)) {
-        bool wanted =
-            m->origin == COORDI_ORIGIN_CONFIG || m->origin == COORDI_ORIGIN_HOST;
-        known += wanted && !m->removed;
-    }
-    return known;
-}
-
 size_t coordi_membership_needed(const CommCoordinator *c, coord_role role)
 {
     int64_t min = c->config.min_workers[role];
-    size_t known = min < 0 ? count_known(c, role) : (size_t)min;
+    size_t known = min < 0 ? c->config.role_count[role] : (size_t)min;
     size_t target = coordi_operator_sync_target(c->operator_sync, role);
     return known > target ? known : target;
 }

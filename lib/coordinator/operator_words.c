@@ -23,7 +23,7 @@ static bool add_counts(const coordi_operator_sync *sync, coordi_buf *buf)
     bool any = false;
     (void)snprintf(by, sizeof by, " by the operator server at %s", sync->settings.place);
     for (int role = 0; role < COORDI_ROLES; role++) {
-        const size_t ready = coordi_coordinator_count_ready(c, (coord_role)role);
+        const size_t ready = c->ready[role];
         const size_t needed = coordi_membership_needed(c, (coord_role)role);
         const size_t lack = lacking(sync, (coord_role)role);
         if (ready >= needed || (lack == 0 && needed <= c->members[role].count)) {

@@ -335,12 +335,12 @@ static void on_left(coord_task *task, void *arg)
 }
 
 /* It goes on with what it was asked last: told when that ends, and patient till then. */
-static void wait_for_left(coordi_member *m, coord_task *request)
+static void wait_for_left(coordi_member *m, coord_task *request, int64_t patience_ms)
 {
     m->left = coord_task_ref(request);
     m->left->listener = on_left;
     m->left->listener_arg = m;
-    coordi_timer_in(m->c->loop, &m->retry, m->c->config.request_timeout_ms);
+    coordi_timer_in(m->c->loop, &m->retry, patience_ms);
 }
 
 void coordi_member_recover_on_timer(coordi_member *m)
@@ -380,6 +380,16 @@ static bool refuses_all(coordi_member *m, const coordi_run *run,
     return true;
 }
 
+/* A worker that was removed and its task given to another. A Python worker that is
+ * disconnected in the middle of a request is of no use to anybody afterwards: its task
+ * thread ends when it can't report. So it may report first, unless its place is wanted.
+ */
+static bool may_end_first(const coordi_member *m)
+{
+    return m->removed && !m->connection->marked && m->heir == NULL &&
+           m->c->phase != COORDI_PHASE_CLOSING;
+}
+
 void coordi_run_let_go(coordi_run *run)
 {
     coordi_member *m = run->member;
@@ -408,6 +418,8 @@ void coordi_run_let_go(coordi_run *run)
     if (!is_on_the_wire(m)) {
         coordi_explain_loss(m, &run->why, &why);
         coordi_member_lose(m, &why);
+    } else if (under_way && may_end_first(m)) {
+        wait_for_left(m, request, m->c->config.start_timeout_ms);
     } else if (m->leaving &&
                (under_way || failure == COORD_ERR_TIMEOUT || m->owed == NULL)) {
         coordi_member_leave(m);
@@ -415,7 +427,7 @@ void coordi_run_let_go(coordi_run *run)
         cancel(request); /* a libcoord is told, and need not report: it becomes free */
         next_step(m);
     } else if (under_way) {
-        wait_for_left(m, request);
+        wait_for_left(m, request, m->c->config.request_timeout_ms);
     } else if (failure == COORD_ERR_TIMEOUT || failure == COORD_ERR_BUSY) {
         quarantine(m, &run->why);
     } else if (refused) {

@@ -180,7 +180,7 @@ void coordi_run_dispatch(coordi_run *run, coordi_event_kind event)
 static bool may_move(const coordi_run *run)
 {
     const CommCoordinator *c = run->c;
-    size_t others = coordi_coordinator_count_ready(c, run->kind->role);
+    size_t others = c->ready[run->kind->role];
     const coordi_member *m = run->member;
     if (m != NULL && coordi_member_is_ready(m) && !m->leaving) {
         others--;

@@ -236,8 +236,7 @@ void coordi_coordinator_check_start(CommCoordinator *c)
         return;
     }
     for (int role = 0; role < COORDI_ROLES; role++) {
-        if (coordi_coordinator_count_ready(c, (coord_role)role) <
-            coordi_membership_needed(c, (coord_role)role)) {
+        if (c->ready[role] < coordi_membership_needed(c, (coord_role)role)) {
             return;
         }
     }
@@ -250,7 +249,7 @@ static void on_start_deadline(coordi_timer *timer)
     for (int role = 0; role < COORDI_ROLES; role++) {
         bool wanted = c->members[role].count > 0 ||
                       coordi_membership_needed(c, (coord_role)role) > 0;
-        if (wanted && coordi_coordinator_count_ready(c, (coord_role)role) == 0) {
+        if (wanted && c->ready[role] == 0) {
             finish_start(c, COORD_ERR_TIMEOUT);
             return;
         }

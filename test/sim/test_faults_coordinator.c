@@ -505,7 +505,8 @@ static void f_c16_close_reports_all_tasks_and_https_is_not_ignored(void **state)
     cb.user = &k;
     o.callbacks = &cb;
     o.loop = k.loop;
-    o.config = "{\"operator_server\": {\"system_addr\": \"https://op:80\"}}";
+    o.config = "{\"operator_server\": {\"system_addr\": \"https://op:80\", "
+               "\"namespace\": \"default\", \"name\": \"coordinator\"}}";
     assert_int_equal(comm_coordinator_create(&o, &c, NULL), COORD_ERR_UNSUPPORTED);
     assert_null(c);
     cluster_done(&k);

@@ -48,6 +48,24 @@ static void open_world(cluster *k, int collectors, int learners)
     }
 }
 
+/* Only collectors, and the host has added "c1". */
+static void begin_with_c1(cluster *k, int collectors, const char *more)
+{
+    open_world(k, collectors, 0);
+    cluster_start(k, more);
+    add(k, "c1");
+    assert_true(cluster_await(k, "increase", "collector", 1, 5000));
+}
+
+/* "c0" and "c1" get tasks "a" and "b", each step of which takes so long there. */
+static void both_work(cluster *k, int64_t c0_ms, int64_t c1_ms)
+{
+    cluster_find(k, "c0")->work_ms = c0_ms;
+    cluster_find(k, "c1")->work_ms = c1_ms;
+    cluster_post(k, COORD_COLLECTOR, "a");
+    cluster_post(k, COORD_COLLECTOR, "b");
+}
+
 static bool is_forgotten(cluster *k, const char *id)
 {
     return cluster_worker_state(k, id)[0] == '\0';
@@ -97,10 +115,7 @@ static void losing_and_finding_a_worker_is_no_change(void **state)
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
+    begin_with_c1(&k, 2, "");
     cluster_crash(&k, "c1");
     assert_true(cluster_await_worker(&k, "c1", "away", LONG_MS));
     cluster_revive(&k, "c1");
@@ -115,14 +130,8 @@ static void a_drained_worker_ends_its_task_and_gets_no_other(void **state)
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 1000;
-    cluster_find(&k, "c1")->work_ms = 1000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 2, "");
+    both_work(&k, 1000, 1000);
     cluster_post(&k, COORD_COLLECTOR, "c");
     cluster_run(&k, 500);
     take_away(&k, "c1", COMM_COORDINATOR_DRAIN);
@@ -143,14 +152,8 @@ static void the_task_of_a_dropped_worker_moves_and_that_does_not_count(void **st
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "\"max_reassign\": 0, ");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 3000;
-    cluster_find(&k, "c1")->work_ms = 3000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 2, "\"max_reassign\": 0, ");
+    both_work(&k, 3000, 3000);
     cluster_run(&k, 1000);
     take_away(&k, "c1", COMM_COORDINATOR_DROP);
     assert_true(cluster_await(&k, "restart", NULL, 1, 1000));
@@ -159,6 +162,35 @@ static void the_task_of_a_dropped_worker_moves_and_that_does_not_count(void **st
     assert_true(cluster_await(&k, "finish", NULL, 2, LONG_MS));
     assert_int_equal(cluster_count(&k, "fail", NULL), 0);
     cluster_check(&k);
+    cluster_done(&k);
+}
+
+/* Disconnected in the middle of a request it would be of no use afterwards. */
+static void a_python_worker_may_report_before_it_goes(void **state)
+{
+    static cluster k;
+    (void)state;
+    open_world(&k, 2, 0);
+    cluster_set_foreign(&k, "c1");
+    cluster_start(&k, "");
+    add(&k, "c1");
+    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
+    both_work(&k, 100000, 20000);
+    cluster_run(&k, 1000);
+    take_away(&k, "c1", COMM_COORDINATOR_DROP);
+    assert_true(cluster_await(&k, "restart", NULL, 1, 100));
+    cluster_run(&k, 15000);
+    assert_string_equal(cluster_worker_state(&k, "c1"), "recovering");
+    cluster_check(&k);
+    cluster_run(&k, 45000);
+    assert_true(is_forgotten(&k, "c1"));
+    assert_string_equal(cluster_find(&k, "c1")->log, "rsc"); /* closed, too */
+    cluster_check(&k);
+
+    /* It is as good as new. */
+    add(&k, "c1");
+    cluster_find(&k, "c1")->work_ms = 0;
+    assert_true(cluster_await(&k, "finish", NULL, 1, 5000));
     cluster_done(&k);
 }
 
@@ -215,14 +247,8 @@ static void a_worker_that_is_drained_may_come_back(void **state)
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 60000;
-    cluster_find(&k, "c1")->work_ms = 1000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 2, "");
+    both_work(&k, 60000, 1000);
     cluster_run(&k, 500);
     take_away(&k, "c1", COMM_COORDINATOR_DRAIN);
     add(&k, "c1");
@@ -241,14 +267,8 @@ static void an_id_may_be_used_again(void **state)
     static cluster k;
     coord_error err = {0};
     (void)state;
-    open_world(&k, 3, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 60000;
-    cluster_find(&k, "c1")->work_ms = 1000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 3, "");
+    both_work(&k, 60000, 1000);
     cluster_run(&k, 500);
     take_away(&k, "c1", COMM_COORDINATOR_DRAIN);
     const char *host = cluster_find(&k, "c2")->host;
@@ -275,6 +295,27 @@ static void an_id_may_be_used_again(void **state)
     assert_true(is_forgotten(&k, "c1"));
     assert_int_equal(cluster_count(&k, "increase", NULL), 2);
     assert_int_equal(cluster_count(&k, "decrease", NULL), 2);
+    cluster_check(&k);
+    cluster_done(&k);
+}
+
+/* The old one can't even be told that it is no longer wanted. */
+static void a_new_address_does_not_wait_for_the_old_one(void **state)
+{
+    static cluster k;
+    coord_error err = {0};
+    (void)state;
+    begin_with_c1(&k, 3, "");
+    both_work(&k, 60000, 60000);
+    cluster_run(&k, 500);
+    const char *old_host = cluster_find(&k, "c1")->host;
+    assert_int_equal(coord_sim_block(k.sim, "10.0.0.1", old_host, true, NULL), COORD_OK);
+    take_away(&k, "c1", COMM_COORDINATOR_DROP);
+    expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "c1",
+                                       cluster_find(&k, "c2")->host, PORT, &err),
+           COORD_OK, &err);
+    assert_true(cluster_await(&k, "increase", "collector", 2, 2000));
+    assert_true(cluster_await(&k, "finish", NULL, 1, 5000));
     cluster_check(&k);
     cluster_done(&k);
 }
@@ -357,10 +398,12 @@ int main(void)
         cmocka_unit_test(losing_and_finding_a_worker_is_no_change),
         cmocka_unit_test(a_drained_worker_ends_its_task_and_gets_no_other),
         cmocka_unit_test(the_task_of_a_dropped_worker_moves_and_that_does_not_count),
+        cmocka_unit_test(a_python_worker_may_report_before_it_goes),
         cmocka_unit_test(tasks_wait_when_the_last_worker_is_removed),
         cmocka_unit_test(a_lone_worker_that_dies_may_be_replaced_in_time),
         cmocka_unit_test(a_worker_that_is_drained_may_come_back),
         cmocka_unit_test(an_id_may_be_used_again),
+        cmocka_unit_test(a_new_address_does_not_wait_for_the_old_one),
         cmocka_unit_test(wrong_changes_are_named),
         cmocka_unit_test(changes_may_be_made_in_callbacks),
     };

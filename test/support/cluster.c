@@ -356,11 +356,21 @@ void cluster_init(cluster *k, uint64_t seed, int collectors, int learners)
     cluster_init_in(k, o, collectors, learners);
 }
 
+static cluster_worker *find_room(cluster *k)
+{
+    for (int i = 0; i < k->worker_count; i++) {
+        if (k->workers[i].id[0] == '\0') {
+            return &k->workers[i];
+        }
+    }
+    assert_true(k->worker_count < CLUSTER_WORKERS_MAX);
+    return &k->workers[k->worker_count++];
+}
+
 cluster_worker *cluster_add(cluster *k, coord_role role, const char *id, const char *host,
                             int port)
 {
-    assert_true(k->worker_count < CLUSTER_WORKERS_MAX);
-    cluster_worker *w = &k->workers[k->worker_count++];
+    cluster_worker *w = find_room(k);
     assert_true(strlen(id) < sizeof w->id && strlen(host) < sizeof w->host);
     w->cluster = k;
     w->role = role;
@@ -582,6 +592,13 @@ void cluster_revive(cluster *k, const char *id)
     bring_up(k, cluster_find(k, id));
 }
 
+void cluster_forget(cluster *k, const char *id)
+{
+    cluster_worker *w = cluster_find(k, id);
+    assert_null(w->loop);
+    *w = (cluster_worker){.cluster = k, .stranger = true};
+}
+
 void cluster_crash_coordinator(cluster *k)
 {
     coord_sim_crash(k->sim, k->loop);
@@ -624,8 +641,25 @@ static void check_pool(cluster *k, const char *status, coord_role role)
     }
 }
 
+/* The coordinator's own numbers, which it keeps so as not to count again and again. */
+static void check_numbers(const CommCoordinator *c, coord_role role)
+{
+    size_t ready = 0;
+    size_t present = 0;
+    size_t at = 0;
+    for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
+         m = coordi_map_next(&c->members[role], &at)) {
+        ready += coordi_member_is_ready(m) && !m->leaving;
+        present += m->state != COORDI_MEMBER_GONE;
+    }
+    assert_int_equal(c->ready[role], ready);
+    assert_int_equal(c->present[role], present);
+}
+
 void cluster_check(cluster *k)
 {
+    check_numbers(k->c, COORD_COLLECTOR);
+    check_numbers(k->c, COORD_LEARNER);
     char *status = NULL;
     assert_int_equal(comm_coordinator_status(k->c, &status, NULL), COORD_OK);
     check_pool(k, status, COORD_COLLECTOR);

@@ -114,6 +114,8 @@ void cluster_crash(cluster *k, const char *id);
 /* Ends what serves at a worker's address, for somebody else on its loop to do so. */
 void cluster_vacate(cluster *k, const char *id);
 void cluster_revive(cluster *k, const char *id);
+/* It has crashed, and never comes back: there is room for another. */
+void cluster_forget(cluster *k, const char *id);
 
 /* Kills the coordinator's process; _restart starts another at its address. */
 void cluster_crash_coordinator(cluster *k);

@@ -156,6 +156,17 @@ void fake_operator_remove(fake_operator *f, const char *id)
     unlock(f);
 }
 
+void fake_operator_replace(fake_operator *f, const char *id, const char *by)
+{
+    lock(f);
+    for (size_t i = 0; i < f->pod_count; i++) {
+        if (f->pods[i].gone_ms == FAKE_ALIVE && strcmp(f->pods[i].id, id) == 0) {
+            copy(f->pods[i].id, by, NULL);
+        }
+    }
+    unlock(f);
+}
+
 void fake_operator_scale(fake_operator *f, fake_list list, size_t count)
 {
     char id[FAKE_ID];

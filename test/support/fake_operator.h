@@ -42,6 +42,8 @@ typedef enum fake_list { FAKE_COLLECTORS, FAKE_LEARNERS, FAKE_NODES } fake_list;
 /* At once, without a lag; by their ids: "job-collector-x.default:22270". */
 void fake_operator_add(fake_operator *f, fake_list list, const char *id);
 void fake_operator_remove(fake_operator *f, const char *id);
+/* One takes the other's place in the list, as at a rank that gets another address. */
+void fake_operator_replace(fake_operator *f, const char *id, const char *by);
 /* So many pods of names that it makes up, instead of all that are in the list; those that
  * are there stay as far as they can. */
 void fake_operator_scale(fake_operator *f, fake_list list, size_t count);
