@@ -1,6 +1,7 @@
 /* The host's own changes of the membership. What it has added belongs here until it says
  * otherwise, also when the coordinator is started again after a start that failed. */
 #include "base/error.h"
+#include "base/line.h"
 #include "coord/membership.h"
 #include "coordinator/call.h"
 #include "coordinator/membership.h"
@@ -22,6 +23,24 @@ static coord_status check_open(const CommCoordinator *c, const char *what,
                               what);
 }
 
+/* Else it could not stand in JSON, as the status and a task have it. */
+static bool is_utf8(const char *text)
+{
+    char cleaned[COORD_ID_SIZE];
+    size_t len = strlen(text);
+    if (len >= sizeof cleaned) {
+        return false;
+    }
+    memcpy(cleaned, text, len + 1);
+    coordi_line_clean(cleaned);
+    for (size_t i = 0; i < len; i++) {
+        if (cleaned[i] != text[i] && (unsigned char)text[i] >= 0x80) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static coord_status check_who(const char *what, coord_role role, const char *id,
                               coordi_config_worker *ret, coord_error *err)
 {
@@ -35,6 +54,10 @@ static coord_status check_who(const char *what, coord_role role, const char *id,
         return coordi_fail(err, COORD_ERR_ARG, "%s: id must have 1 to %zu bytes, has %zu",
                            what, sizeof ret->id - 1, len);
     }
+    if (!is_utf8(id)) {
+        return coordi_fail(err, COORD_ERR_ARG, "%s: id must be UTF-8, got \"%.100s\"",
+                           what, id);
+    }
     ret->role = role;
     memcpy(ret->id, id, len + 1);
     return COORD_OK;
@@ -43,8 +66,7 @@ static coord_status check_who(const char *what, coord_role role, const char *id,
 static coord_status check_where(const char *what, const char *host, uint16_t port,
                                 coordi_config_worker *ret, coord_error *err)
 {
-    if (host == NULL || !coordi_address_is_host(host) ||
-        strlen(host) >= sizeof ret->host) {
+    if (host == NULL || !coordi_address_is_host(host) || !is_utf8(host)) {
         return coordi_fail(err, COORD_ERR_ARG,
                            "%s: host must be a name or address, without port and "
                            "brackets, got \"%.100s\"",
