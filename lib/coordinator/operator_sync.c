@@ -322,10 +322,10 @@ void coordi_operator_sync_stop(coordi_operator_sync *sync)
         return;
     }
     coordi_timer_stop(sync->c->loop, &sync->timer);
+    coordi_demand_stop(sync);
     coordi_operator_destroy(sync->client); /* and its calls */
     sync->client = NULL;
     sync->get = NULL;
-    sync->demand.call = NULL;
     sync->reports.call = NULL;
 }
 
