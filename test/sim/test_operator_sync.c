@@ -321,6 +321,18 @@ static void who_leaves_one_of_two_lists_stays(void **state)
     pods_close(&p);
 }
 
+/* As many as it may be asked for. */
+static void long_lists_are_taken(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 0, 0);
+    pods_begin(&p, "", "");
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 4500);
+    assert_true(pods_await(&p, "\"collectors\": 4500", 5000));
+    assert_true(pods_says(&p, "\"state\": \"following\""));
+    pods_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +348,7 @@ int main(void)
         cmocka_unit_test(roles_come_from_the_configuration_or_from_names),
         cmocka_unit_test(wrong_settings_are_told_at_create),
         cmocka_unit_test(who_leaves_one_of_two_lists_stays),
+        cmocka_unit_test(long_lists_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
