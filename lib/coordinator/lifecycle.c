@@ -56,17 +56,18 @@ void coordi_coordinator_check(CommCoordinator *c)
 
 /* ---- close ---- */
 
-static size_t count_members(const CommCoordinator *c)
+static bool is_any_left(const CommCoordinator *c)
 {
-    size_t count = 0;
     for (int role = 0; role < COORDI_ROLES; role++) {
         size_t at = 0;
         for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
-            count += m->state != COORDI_MEMBER_GONE;
+            if (m->state != COORDI_MEMBER_GONE) {
+                return true;
+            }
         }
     }
-    return count;
+    return false;
 }
 
 /* The last one to go may still stand on the stack: everything is released from a timer.
@@ -87,7 +88,7 @@ static void on_all_gone(coordi_timer *timer)
 static void check_close(CommCoordinator *c)
 {
     bool written = c->ledger == NULL || coordi_ledger_is_idle(c->ledger);
-    if (c->runs.count == 0 && c->host_calls == 0 && count_members(c) == 0 && written) {
+    if (c->runs.count == 0 && c->host_calls == 0 && !is_any_left(c) && written) {
         c->close_deadline.fire = on_all_gone;
         coordi_timer_in(c->loop, &c->close_deadline, 0);
     }

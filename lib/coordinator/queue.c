@@ -14,6 +14,18 @@ size_t coordi_coordinator_count_ready(const CommCoordinator *c, coord_role role)
     return ready;
 }
 
+static bool is_any_ready(const CommCoordinator *c, coord_role role)
+{
+    size_t at = 0;
+    for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
+         m = coordi_map_next(&c->members[role], &at)) {
+        if (coordi_member_is_ready(m) && !m->leaving) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Those that were moved, and so have waited for a worker before. */
 static void fail_stranded(coordi_queue *queue)
 {
@@ -42,7 +54,7 @@ void coordi_queue_init(coordi_queue *queue)
 void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role)
 {
     coordi_queue *queue = &c->queues[role];
-    if (coordi_coordinator_count_ready(c, role) > 0) {
+    if (coordi_list_empty(&queue->runs) || is_any_ready(c, role)) {
         coordi_timer_stop(c->loop, &queue->patience);
     } else if (c->phase != COORDI_PHASE_RUNNING) {
         return;
