@@ -99,6 +99,28 @@ static void a_start_that_is_given_up_in_the_middle_creates_nothing_twice(void **
     pods_close(&p);
 }
 
+/* ... and the server takes its time to carry it out, as is seen when a list has it. */
+static void a_post_that_start_was_too_short_for_has_time_to_be_carried_out(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 1, 0);
+    fake_operator_set_lag(p.fake, 8000);
+    fake_operator_fail(p.fake, FAKE_POST, FAKE_DONE_SILENT, 1);
+    pods_start(&p, ASK(1, 0), "\"max_retry_second\": 3, ");
+    expect_start(COORD_ERR_TIMEOUT);
+    assert_int_equal(posts(), 1);
+    for (int i = 0; i < 4; i++) {
+        pods_start(&p, "", "");
+        if (pods_started(&p) == COORD_OK) {
+            break;
+        }
+    }
+    assert_int_equal(p.start_rc, COORD_OK);
+    assert_int_equal(posts(), 1);
+    assert_int_equal(fake_operator_created(p.fake), 1);
+    pods_close(&p);
+}
+
 static void a_coordinator_that_was_restarted_creates_nothing_twice(void **state)
 {
     (void)state;
@@ -334,6 +356,7 @@ int main(void)
         cmocka_unit_test(nothing_is_asked_for_if_all_are_there),
         cmocka_unit_test(a_start_that_is_repeated_creates_nothing_twice),
         cmocka_unit_test(a_start_that_is_given_up_in_the_middle_creates_nothing_twice),
+        cmocka_unit_test(a_post_that_start_was_too_short_for_has_time_to_be_carried_out),
         cmocka_unit_test(a_coordinator_that_was_restarted_creates_nothing_twice),
         cmocka_unit_test(what_fails_is_asked_for_again_while_start_waits),
         cmocka_unit_test(pods_that_were_made_are_not_made_again_before_they_are_listed),
