@@ -404,16 +404,16 @@ void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learne
     }
 }
 
-#define ON_CHANGE(change, role)                                                          \
-    static void on_##change##_##role(CommCoordinator *c, void *user)                     \
+#define MEMBER_CALLBACK(what, role)                                                      \
+    static void on_##what##_##role(CommCoordinator *c, void *user)                       \
     {                                                                                    \
         (void)c;                                                                         \
-        note(user, #change, #role, "-");                                                 \
+        note(user, #what, #role, "-");                                                   \
     }
-ON_CHANGE(increase, collector)
-ON_CHANGE(decrease, collector)
-ON_CHANGE(increase, learner)
-ON_CHANGE(decrease, learner)
+MEMBER_CALLBACK(increase, collector)
+MEMBER_CALLBACK(decrease, collector)
+MEMBER_CALLBACK(increase, learner)
+MEMBER_CALLBACK(decrease, learner)
 
 static coord_status on_discovery(CommCoordinator *c, coord_out *out, void *user)
 {
