@@ -139,6 +139,10 @@ void coordi_queue_init(coordi_queue *queue);
 /* Workers have come or gone: tasks that were moved and have nobody left to wait for fail;
  * where workers may come that nobody knows of yet, after max_retry_second. */
 void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role);
+/* The worker that a run is not given to: it has lost it twice in a row, and others are
+ * connected. So one that crashes again and again can't use up a task's attempts. NULL:
+ * none. */
+const coordi_member *coordi_run_shuns(const coordi_run *run);
 /* Gives free workers to the runs that wait longest. */
 void coordi_coordinator_pump(CommCoordinator *c, coord_role role);
 
@@ -359,6 +363,7 @@ struct coordi_run {
     uint64_t number; /* counts all tasks; in the ids of its requests, and in the ledger */
     uint32_t attempt;
     uint32_t losses;   /* attempts that were lost; a restart of ours is none */
+    uint32_t in_a_row; /* ... the last of them, all by `worker_id` */
     uint64_t sequence; /* of the request under way, or the last */
     coordi_link queue;
     int64_t since_ms; /* of the state */

@@ -284,6 +284,13 @@ static void tell_removal(coordi_member *m)
     forget_notices(m);
 }
 
+static void sweep_soon(CommCoordinator *c)
+{
+    if (c->phase == COORDI_PHASE_STARTING || c->phase == COORDI_PHASE_RUNNING) {
+        coordi_timer_in(c->loop, &c->sweep, 0);
+    }
+}
+
 void coordi_membership_remove(coordi_member *m, bool drop, const coord_error *why)
 {
     CommCoordinator *c = m->c;
@@ -307,11 +314,10 @@ void coordi_membership_remove(coordi_member *m, bool drop, const coord_error *wh
         if (drop) {
             displace(m, why);
         }
-    } else if (m->state == COORDI_MEMBER_GONE) {
-        coordi_membership_gone(m);
-    } else if (m->state != COORDI_MEMBER_LEAVING) {
+    } else if (m->state != COORDI_MEMBER_GONE && m->state != COORDI_MEMBER_LEAVING) {
         coordi_member_leave(m);
     }
+    sweep_soon(c); /* also for those who now are the last that are left */
 }
 
 /* The place of one that has gone is free, or its heir's. */
@@ -347,10 +353,8 @@ static void on_sweep(coordi_timer *timer)
 
 void coordi_membership_gone(coordi_member *m)
 {
-    CommCoordinator *c = m->c;
-    bool runs = c->phase == COORDI_PHASE_STARTING || c->phase == COORDI_PHASE_RUNNING;
-    if (m->removed && runs) {
-        coordi_timer_in(c->loop, &c->sweep, 0);
+    if (m->removed) {
+        sweep_soon(m->c);
     }
 }
 

@@ -203,7 +203,9 @@ void coordi_run_lose(coordi_run *run, coordi_event_kind event, const coord_error
         return; /* it is seen when task_resume returns */
     }
     bool moves = may_move(run);
-    run->losses += moves && run->state != COORDI_STATE_AWAITING;
+    const bool counts = moves && run->state != COORDI_STATE_AWAITING;
+    run->losses += counts;
+    run->in_a_row += counts;
     coordi_run_stop(run, moves ? COORDI_EVENT_MOVED : event, why);
 }
 

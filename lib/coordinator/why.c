@@ -426,7 +426,13 @@ static void tell_queue(chain *a, const coordi_run *run)
     const char *role = coord_role_str(run->kind->role);
     crowd n = count_members(members);
     size_t before = count_before(a->c, run);
-    if (n.all == 0) {
+    const coordi_member *shunned = coordi_run_shuns(run);
+    if (shunned != NULL && shunned->state == COORDI_MEMBER_FREE && n.free == 1) {
+        add_cause(a, COORDI_REASON_NO_FREE_WORKER, run->since_ms,
+                  "of %zu %ss only '%.100s' is free, which has lost this task %u times "
+                  "in a row",
+                  n.all, role, shunned->worker.id, run->in_a_row);
+    } else if (n.all == 0) {
         add_cause(
             a, COORDI_REASON_NO_WORKER_CONFIGURED, run->since_ms,
             coordi_membership_may_grow(a->c)

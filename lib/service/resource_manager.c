@@ -1,6 +1,6 @@
 /* Who is free and who is assigned. Pure bookkeeping: a list of free workers per role, in
  * the order in which they became free, and a map of all of them. */
-#include "coord/resource_manager.h"
+#include "service/resource_manager.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -247,8 +247,9 @@ coord_status coord_resource_manager_take(coord_resource_manager *manager, coord_
     return rc;
 }
 
-/* The chosen one, or NULL. */
-static worker *choose(coord_resource_manager *m, coord_role role, coord_text task)
+/* The chosen one, not `but` (NULL: nobody), or NULL. */
+static worker *choose(coord_resource_manager *m, coord_role role, const char *but,
+                      coord_text task)
 {
     pool *p = &m->pools[role];
     coord_candidate *candidates = p->candidates;
@@ -256,8 +257,13 @@ static worker *choose(coord_resource_manager *m, coord_role role, coord_text tas
     for (coordi_link *link = p->free_longest_first.next; link != &p->free_longest_first;
          link = link->next) {
         const worker *w = COORDI_ITEM(link, worker, link);
-        candidates[count++] =
-            (coord_candidate){w->id, {w->resource, w->resource_len}, w->given};
+        if (but == NULL || strcmp(w->id, but) != 0) {
+            candidates[count++] =
+                (coord_candidate){w->id, {w->resource, w->resource_len}, w->given};
+        }
+    }
+    if (count == 0) {
+        return NULL;
     }
     size_t chosen = m->policy.choose(role, task, candidates, count,
                                      next_random(&m->random_state), m->policy.user);
@@ -272,7 +278,7 @@ coord_status coord_resource_manager_assign(coord_resource_manager *manager,
         return COORD_ERR_ARG;
     }
     pool *p = &manager->pools[role];
-    worker *w = p->free_count == 0 ? NULL : choose(manager, role, task);
+    worker *w = choose(manager, role, NULL, task);
     if (w == NULL) {
         return COORD_AGAIN;
     }
@@ -281,6 +287,19 @@ coord_status coord_resource_manager_assign(coord_resource_manager *manager,
     if (resource != NULL) {
         *resource = (coord_text){w->resource, w->resource_len};
     }
+    return COORD_OK;
+}
+
+coord_status coordi_resource_manager_assign_but(coord_resource_manager *manager,
+                                                coord_role role, const char *but,
+                                                coord_text task, const char **id)
+{
+    worker *w = choose(manager, role, but, task);
+    if (w == NULL) {
+        return COORD_AGAIN;
+    }
+    assign(&manager->pools[role], w);
+    *id = w->id;
     return COORD_OK;
 }
 

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 
 #if defined(__SANITIZE_THREAD__)
-enum { SEEDS = 3 };
+enum { SEEDS = 4 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SEEDS = 5 };
+enum { SEEDS = 6 };
 #else
-enum { SEEDS = 20 };
+enum { SEEDS = 10 };
 #endif
 enum { DEEDS_MADE = 40, COLLECTORS = 3, SETTLE_MS = 300000 };
 

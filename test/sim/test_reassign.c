@@ -345,6 +345,78 @@ static void what_is_no_json_is_refused_and_the_text_stays(void **state)
     cluster_done(&k);
 }
 
+/* Which has come back in time to lose it once more. */
+static void lose_at(cluster *k, const char *id, int starts)
+{
+    assert_true(cluster_await(k, "start", "t", starts, LONG_MS));
+    assert_string_equal(cluster_last(k, "start", "t")->detail, id);
+    cluster_crash(k, id);
+    assert_true(cluster_await(k, "restart", "t", starts, LONG_MS));
+    cluster_revive(k, id);
+}
+
+/* c0 is at something long, and c1 loses "t" twice. */
+static void shun_c1(cluster *k, uint64_t seed)
+{
+    cluster_init(k, seed, 2, 0);
+    cluster_crash(k, "c1");
+    cluster_start(k, "\"heartbeat_tolerance_s\": 5, \"request_retries\": 0, "
+                     "\"max_retry_second\": 5,");
+    cluster_find(k, "c0")->work_ms = 9000;
+    cluster_post(k, COORD_COLLECTOR, "long");
+    assert_true(cluster_await(k, "start", "long", 1, LONG_MS));
+    cluster_revive(k, "c1");
+    cluster_find(k, "c1")->work_ms = 200;
+    cluster_post(k, COORD_COLLECTOR, "t");
+    lose_at(k, "c1", 1);
+    lose_at(k, "c1", 2);
+    assert_true(cluster_await_worker(k, "c1", "free", 5000));
+}
+
+static void who_lost_a_task_twice_is_not_given_it_while_others_are_there(void **state)
+{
+    static cluster k;
+    char *why = NULL;
+    (void)state;
+    shun_c1(&k, 40);
+    cluster_run(&k, 3000);
+    assert_string_equal(cluster_task_state(&k, "t"), "queued");
+    assert_int_equal(comm_coordinator_why(k.c, "t", &why, NULL), COORD_OK);
+    assert_non_null(strstr(why, "\"no_free_worker\", \"seen\": \"of 2 collectors only "
+                                "'c1' is free, which has lost this task 2 times in a "
+                                "row\""));
+    coord_free(why);
+    cluster_post(&k, COORD_COLLECTOR, "u"); /* behind it, and none the worse for that */
+    assert_true(cluster_await(&k, "finish", "u", 1, 5000));
+    assert_string_equal(cluster_last(&k, "start", "u")->detail, "c1");
+    assert_true(cluster_await(&k, "finish", "long", 1, LONG_MS));
+    assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+    assert_string_equal(cluster_last(&k, "start", "t")->detail, "c0");
+    cluster_check(&k);
+    cluster_done(&k);
+}
+
+static void the_last_that_is_left_gets_what_it_has_lost(void **state)
+{
+    static cluster k;
+    (void)state;
+    for (int removed = 0; removed <= 1; removed++) {
+        shun_c1(&k, 41);
+        if (removed) { /* and yet ends its task */
+            assert_int_equal(comm_coordinator_remove_worker(k.c, COORD_COLLECTOR, "c0",
+                                                            COMM_COORDINATOR_DRAIN, NULL),
+                             COORD_OK);
+        } else {
+            cluster_crash(&k, "c0");
+        }
+        assert_true(cluster_await(&k, "start", "t", 3, 15000));
+        assert_string_equal(cluster_last(&k, "start", "t")->detail, "c1");
+        assert_true(cluster_await(&k, "finish", "t", 1, LONG_MS));
+        assert_int_equal(cluster_count(&k, "fail", NULL), 0);
+        cluster_done(&k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +436,8 @@ int main(void)
         cmocka_unit_test(the_new_text_stays_for_the_attempts_after_it),
         cmocka_unit_test(a_text_of_another_task_fails_the_task_and_says_so),
         cmocka_unit_test(what_is_no_json_is_refused_and_the_text_stays),
+        cmocka_unit_test(who_lost_a_task_twice_is_not_given_it_while_others_are_there),
+        cmocka_unit_test(the_last_that_is_left_gets_what_it_has_lost),
     };
     return cmocka_run_group_tests_name("reassign", tests, NULL, NULL);
 }

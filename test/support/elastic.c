@@ -91,9 +91,10 @@ static void note_end(elastic *e, int n, const cluster_event *ev)
     }
     t->life = ev->life;
     if (strcmp(ev->name, "fail") == 0) {
-        e->fails++;
-        (void)fprintf(stderr, "seed %llu at %lld ms: task t%d fails: %s\n",
-                      (unsigned long long)e->seed, (long long)ev->at_ms, n, ev->detail);
+        if (e->fails++ == 0) {
+            (void)snprintf(e->failure, sizeof e->failure, "at %lld ms task t%d: %s",
+                           (long long)ev->at_ms, n, ev->detail);
+        }
     }
 }
 
@@ -103,6 +104,9 @@ static void on_note(cluster *k, const cluster_event *ev, void *user)
     const bool comes = strcmp(ev->name, "increase") == 0;
     if (comes || strcmp(ev->name, "decrease") == 0) {
         e->told[strcmp(ev->task, "learner") == 0][!comes] += ev->life == k->life;
+        return;
+    }
+    if (strcmp(ev->name, "discovery") == 0) {
         return;
     }
     const int n = atoi(ev->task + 1);
@@ -437,7 +441,7 @@ void elastic_run(elastic *e, int64_t ms)
 /* Those that were listed and could run work here, and nobody else. */
 static bool all_are_there(elastic *e)
 {
-    int listed = 2 * e->configured + e->host_has;
+    int listed = 2 * e->configured + e->host_has + e->others;
     for (int i = 0; i < e->pod_count; i++) {
         const elastic_pod *pod = &e->pods[i];
         const char *state = cluster_worker_state(&e->p.k, pod->id);
@@ -500,7 +504,7 @@ void elastic_open(elastic *e, uint64_t seed, int api)
     set_weather(e);
     e->boot_ms = 1500;
     e->kill_ms = (int64_t)elastic_draw(e, 3) * 1500;
-    e->work_ms = 300;
+    e->work_ms = 600;
     e->eager = true;
     e->depth[COORD_COLLECTOR] = 3;
     e->depth[COORD_LEARNER] = 1;
@@ -580,7 +584,7 @@ bool elastic_come_back(elastic *e, const char *config)
 
 static int count_wanted(const elastic *e)
 {
-    int count = e->host_has;
+    int count = e->host_has + e->others;
     for (int i = 0; i < e->pod_count; i++) {
         count += e->pods[i].listed && !e->pods[i].banned;
     }
@@ -596,7 +600,8 @@ static void check_tasks(elastic *e, bool may_fail)
         }
     }
     if (e->fails > 0 && !may_fail) {
-        fail_msg("seed %llu: %d tasks failed", (unsigned long long)e->seed, e->fails);
+        fail_msg("seed %llu: %d tasks failed, first %s", (unsigned long long)e->seed,
+                 e->fails, e->failure);
     }
 }
 

@@ -46,11 +46,13 @@ typedef struct elastic {
     int depth[2]; /* ... that many are to be */
     int done;
     int fails;
-    int told[2][2]; /* increases, decreases, by role; in this life */
-    bool host_has;  /* the host has added "h0", a collector */
-    bool restarts;  /* the coordinator may start more than once */
-    bool dying;     /* the coordinator was killed, and has not started since */
-    bool eager;     /* a task is posted for each collector that comes */
+    char failure[800]; /* the first of them */
+    int told[2][2];    /* increases, decreases, by role; in this life */
+    int others;        /* workers that belong here by other means */
+    bool host_has;     /* the host has added "h0", a collector */
+    bool restarts;     /* the coordinator may start more than once */
+    bool dying;        /* the coordinator was killed, and has not started since */
+    bool eager;        /* a task is posted for each collector that comes */
 
     elastic_pod pods[ELASTIC_PODS_MAX];
     int pod_count;
