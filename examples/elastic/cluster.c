@@ -177,7 +177,7 @@ static void *work(void *arg)
     cluster *k = arg;
     while (!atomic_load(&k->stopping)) {
         look_around(k);
-        (void)nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
+        (void)nanosleep(&(struct timespec){0, (long)LOOK_MS * 1000000}, NULL);
     }
     return NULL;
 }

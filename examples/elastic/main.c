@@ -78,7 +78,7 @@ static bool await(story *s, const char *what, bool (*has_come)(story *s))
                           interrupted != 0 ? "interrupted" : "time is up", what);
             return false;
         }
-        (void)nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
+        (void)nanosleep(&(struct timespec){0, (long)LOOK_MS * 1000000}, NULL);
     }
     return interrupted == 0;
 }

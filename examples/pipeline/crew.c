@@ -63,7 +63,8 @@ static coord_status post(const crew *w, CommCoordinator *c, unsigned n)
     coord_status rc =
         text == NULL ? COORD_ERR_NOMEM
                      : comm_coordinator_post_collector_task(c, coord_text_of(text), &err);
-    if (rc != COORD_OK && rc != COORD_ERR_EXISTS && rc != COORD_ERR_CLOSED) {
+    bool over = rc == COORD_ERR_CLOSED || rc == COORD_ERR_STATE; /* drains, or closes */
+    if (rc != COORD_OK && rc != COORD_ERR_EXISTS && !over) {
         (void)fprintf(stderr, "pipeline: each_collector: %s\n",
                       text == NULL ? "out of memory" : err.text);
     }

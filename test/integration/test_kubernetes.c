@@ -143,10 +143,10 @@ static void open_rig(rig *r, const char *manifest, const fake_operator_spec *spe
     read_manifest(r, manifest);
     assert_int_equal(r->command_count, 3);
     r->fake = fake_operator_on_sockets(spec);
-    fake_operator_set_namer(r->fake, name_pod, r);
     for (size_t i = 0; i < WORKERS; i++) {
         start_worker(r, i);
     }
+    fake_operator_set_namer(r->fake, name_pod, r);
 }
 
 static size_t count_lines(const rig *r, const char *part)

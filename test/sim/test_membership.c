@@ -48,6 +48,24 @@ static void open_world(cluster *k, int collectors, int learners)
     }
 }
 
+/* Only collectors, and the host has added "c1". */
+static void begin_with_c1(cluster *k, int collectors, const char *more)
+{
+    open_world(k, collectors, 0);
+    cluster_start(k, more);
+    add(k, "c1");
+    assert_true(cluster_await(k, "increase", "collector", 1, 5000));
+}
+
+/* "c0" and "c1" get tasks "a" and "b", each step of which takes so long there. */
+static void both_work(cluster *k, int64_t c0_ms, int64_t c1_ms)
+{
+    cluster_find(k, "c0")->work_ms = c0_ms;
+    cluster_find(k, "c1")->work_ms = c1_ms;
+    cluster_post(k, COORD_COLLECTOR, "a");
+    cluster_post(k, COORD_COLLECTOR, "b");
+}
+
 static bool is_forgotten(cluster *k, const char *id)
 {
     return cluster_worker_state(k, id)[0] == '\0';
@@ -97,10 +115,7 @@ static void losing_and_finding_a_worker_is_no_change(void **state)
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
+    begin_with_c1(&k, 2, "");
     cluster_crash(&k, "c1");
     assert_true(cluster_await_worker(&k, "c1", "away", LONG_MS));
     cluster_revive(&k, "c1");
@@ -115,14 +130,8 @@ static void a_drained_worker_ends_its_task_and_gets_no_other(void **state)
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 1000;
-    cluster_find(&k, "c1")->work_ms = 1000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 2, "");
+    both_work(&k, 1000, 1000);
     cluster_post(&k, COORD_COLLECTOR, "c");
     cluster_run(&k, 500);
     take_away(&k, "c1", COMM_COORDINATOR_DRAIN);
@@ -143,14 +152,8 @@ static void the_task_of_a_dropped_worker_moves_and_that_does_not_count(void **st
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "\"max_reassign\": 0, ");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 3000;
-    cluster_find(&k, "c1")->work_ms = 3000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 2, "\"max_reassign\": 0, ");
+    both_work(&k, 3000, 3000);
     cluster_run(&k, 1000);
     take_away(&k, "c1", COMM_COORDINATOR_DROP);
     assert_true(cluster_await(&k, "restart", NULL, 1, 1000));
@@ -172,10 +175,7 @@ static void a_python_worker_may_report_before_it_goes(void **state)
     cluster_start(&k, "");
     add(&k, "c1");
     assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 100000;
-    cluster_find(&k, "c1")->work_ms = 20000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    both_work(&k, 100000, 20000);
     cluster_run(&k, 1000);
     take_away(&k, "c1", COMM_COORDINATOR_DROP);
     assert_true(cluster_await(&k, "restart", NULL, 1, 100));
@@ -247,14 +247,8 @@ static void a_worker_that_is_drained_may_come_back(void **state)
 {
     static cluster k;
     (void)state;
-    open_world(&k, 2, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 60000;
-    cluster_find(&k, "c1")->work_ms = 1000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 2, "");
+    both_work(&k, 60000, 1000);
     cluster_run(&k, 500);
     take_away(&k, "c1", COMM_COORDINATOR_DRAIN);
     add(&k, "c1");
@@ -273,14 +267,8 @@ static void an_id_may_be_used_again(void **state)
     static cluster k;
     coord_error err = {0};
     (void)state;
-    open_world(&k, 3, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 60000;
-    cluster_find(&k, "c1")->work_ms = 1000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 3, "");
+    both_work(&k, 60000, 1000);
     cluster_run(&k, 500);
     take_away(&k, "c1", COMM_COORDINATOR_DRAIN);
     const char *host = cluster_find(&k, "c2")->host;
@@ -317,14 +305,8 @@ static void a_new_address_does_not_wait_for_the_old_one(void **state)
     static cluster k;
     coord_error err = {0};
     (void)state;
-    open_world(&k, 3, 0);
-    cluster_start(&k, "");
-    add(&k, "c1");
-    assert_true(cluster_await(&k, "increase", "collector", 1, 5000));
-    cluster_find(&k, "c0")->work_ms = 60000;
-    cluster_find(&k, "c1")->work_ms = 60000;
-    cluster_post(&k, COORD_COLLECTOR, "a");
-    cluster_post(&k, COORD_COLLECTOR, "b");
+    begin_with_c1(&k, 3, "");
+    both_work(&k, 60000, 60000);
     cluster_run(&k, 500);
     const char *old_host = cluster_find(&k, "c1")->host;
     assert_int_equal(coord_sim_block(k.sim, "10.0.0.1", old_host, true, NULL), COORD_OK);
@@ -362,6 +344,10 @@ static void wrong_changes_are_named(void **state)
            COORD_ERR_ARG, &err);
     assert_non_null(strstr(err.text, "\"h:1\""));
     expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "x", "h", 0, &err),
+           COORD_ERR_ARG, &err);
+    expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "x\xff", "h", PORT, &err),
+           COORD_ERR_ARG, &err);
+    expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "x", "h\xff", PORT, &err),
            COORD_ERR_ARG, &err);
     expect(comm_coordinator_add_worker(k.c, (coord_role)7, "x", "h", PORT, &err),
            COORD_ERR_ARG, &err);

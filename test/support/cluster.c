@@ -405,29 +405,16 @@ void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learne
     }
 }
 
-static void on_increase_collector(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "increase", "collector", "-");
-}
-
-static void on_decrease_collector(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "decrease", "collector", "-");
-}
-
-static void on_increase_learner(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "increase", "learner", "-");
-}
-
-static void on_decrease_learner(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "decrease", "learner", "-");
-}
+#define ON_CHANGE(change, role)                                                          \
+    static void on_##change##_##role(CommCoordinator *c, void *user)                     \
+    {                                                                                    \
+        (void)c;                                                                         \
+        note(user, #change, #role, "-");                                                 \
+    }
+ON_CHANGE(increase, collector)
+ON_CHANGE(decrease, collector)
+ON_CHANGE(increase, learner)
+ON_CHANGE(decrease, learner)
 
 static coord_status on_discovery(CommCoordinator *c, coord_out *out, void *user)
 {

@@ -74,7 +74,7 @@ static void post(elastic *e, coord_role role)
 static void keep_load(elastic *e)
 {
     for (int role = 0; role < 2; role++) {
-        for (int n = 0; e->p.k.c != NULL && e->open[role] < e->depth[role]; n++) {
+        while (e->open[role] < e->depth[role] && e->complaint[0] == '\0') {
             post(e, (coord_role)role);
         }
     }
@@ -165,7 +165,7 @@ static void start_process(elastic *e, const elastic_pod *pod)
     const char *colon = strrchr(pod->id, ':');
     (void)snprintf(host, sizeof host, "%.*s", (int)(colon - pod->id), pod->id);
     cluster_worker *w = cluster_add(&e->p.k, pod->role, pod->id, host, atoi(colon + 1));
-    w->work_ms = (int64_t)elastic_draw(e, (uint64_t)e->work_ms + 1);
+    w->work_ms = 50 + (int64_t)elastic_draw(e, (uint64_t)e->work_ms);
     w->resource_ms = (int64_t)elastic_draw(e, 3) * 20;
     if (elastic_draw(e, 3) == 0) {
         cluster_set_foreign(&e->p.k, pod->id);
@@ -278,7 +278,8 @@ void elastic_host(elastic *e, bool has)
         exists = exists || strcmp(e->p.k.workers[i].id, "h0") == 0;
     }
     if (!exists) {
-        (void)cluster_add(&e->p.k, COORD_COLLECTOR, "h0", "10.0.9.1", PORT);
+        cluster_add(&e->p.k, COORD_COLLECTOR, "h0", "10.0.9.1", PORT)->work_ms =
+            e->work_ms;
     }
     const coord_status rc =
         has ? comm_coordinator_add_worker(e->p.k.c, COORD_COLLECTOR, "h0", "10.0.9.1",
@@ -479,7 +480,7 @@ static void add_configured(elastic *e, coord_role role, const char *id, const ch
 {
     cluster_worker *w = cluster_add(&e->p.k, role, id, host, PORT);
     w->stranger = false;
-    w->work_ms = (int64_t)elastic_draw(e, (uint64_t)e->work_ms + 1);
+    w->work_ms = 50 + (int64_t)elastic_draw(e, (uint64_t)e->work_ms);
 }
 
 static void set_weather(elastic *e)
