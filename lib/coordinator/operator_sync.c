@@ -11,8 +11,8 @@ enum {
     GET_WAIT_MS = 20000, /* two attempts: the API may have to be found out */
     EAGER_MS = 2000,     /* longest pause while start waits */
     MISSES = 2,
-    MOST_LISTED = 30000, /* more than the configuration can ask for */
-    MOST_BYTES = 8 << 20 /* 279 for each */
+    MOST_LISTED = 20000, /* as many as the configuration can ask for */
+    MOST_BYTES = 8 << 20 /* 419 for each */
 };
 
 /* ---- at create ---- */
