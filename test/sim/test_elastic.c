@@ -58,7 +58,7 @@ static void scale(uint64_t seed, int api)
     elastic_await_all(&e, CHANGE_MS);
     assert_int_equal(elastic_gain(&e), 2);
     elastic_run(&e, 5000);
-    assert_true(e.done > 20);
+    assert_true(e.done > 5);
     elastic_end(&e, false);
 }
 
@@ -98,7 +98,7 @@ static void replace_pods(uint64_t seed, int api)
     elastic_run(&e, 5000);
     elastic_await_all(&e, CHANGE_MS);
     assert_int_equal(elastic_gain(&e), 4);
-    assert_true(e.done > 10);
+    assert_true(e.done > 5);
     elastic_end(&e, false);
 }
 
@@ -179,7 +179,7 @@ static void live_through_an_outage(uint64_t seed, int api)
     elastic_scale(&e, seed % 3 == 0 ? 1 : 5, 1);
     elastic_run(&e, MINUTE_MS / 3);
     assert_int_equal(elastic_gain(&e), gain);
-    assert_true(e.done > done + 20);
+    assert_true(e.done > done + 10);
     bring_back();
     elastic_await_all(&e, CHANGE_MS);
     assert_int_equal(elastic_gain(&e), seed % 3 == 0 ? 2 : 6);

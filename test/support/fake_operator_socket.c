@@ -30,10 +30,11 @@ typedef struct socket_front {
     fake_front face;
     fake_operator *f;
     uint16_t port;
-    int listen_fd; /* -1: it does not listen */
+    int listen_fd;
+    bool listening; /* else its port is kept, and refuses connections */
     int wake[2];
     pthread_t thread;
-    pthread_mutex_t lock; /* guards listen_fd, stopping */
+    pthread_mutex_t lock; /* guards listening, stopping */
     bool stopping;
     connection connections[CONNECTIONS];
 } socket_front;
@@ -163,7 +164,7 @@ static void take(socket_front *front)
 {
     (void)pthread_mutex_lock(&front->lock);
     const int fd =
-        front->listen_fd < 0 ? -1 : accept4(front->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        front->listening ? accept4(front->listen_fd, NULL, NULL, SOCK_CLOEXEC) : -1;
     (void)pthread_mutex_unlock(&front->lock);
     if (fd < 0) {
         return;
@@ -222,11 +223,13 @@ static void *serve(void *arg)
         char byte[64];
         (void)pthread_mutex_lock(&front->lock);
         const bool stopping = front->stopping;
-        if (stopping || front->listen_fd < 0) {
+        const bool listening = front->listening;
+        if (stopping || !listening) {
             drop_all(front);
         }
         fds[0] = (struct pollfd){.fd = front->wake[0], .events = POLLIN};
-        fds[1] = (struct pollfd){.fd = front->listen_fd, .events = POLLIN};
+        fds[1] =
+            (struct pollfd){.fd = listening ? front->listen_fd : -1, .events = POLLIN};
         (void)pthread_mutex_unlock(&front->lock);
         if (stopping) {
             return NULL;
@@ -284,12 +287,12 @@ static void set_listening(fake_front *face, bool listening)
 {
     socket_front *front = front_of(face);
     (void)pthread_mutex_lock(&front->lock);
-    if (listening && front->listen_fd < 0) {
-        front->listen_fd = open_listener(&front->port);
-    } else if (!listening && front->listen_fd >= 0) {
-        (void)close(front->listen_fd);
-        front->listen_fd = -1;
+    if (listening && !front->listening) {
+        fake_must(listen(front->listen_fd, CONNECTIONS) == 0, "it can't listen again");
+    } else if (!listening && front->listening) { /* Linux keeps the port bound */
+        fake_must(shutdown(front->listen_fd, SHUT_RD) == 0, "shutdown");
     }
+    front->listening = listening;
     (void)pthread_mutex_unlock(&front->lock);
     wake(front);
 }
@@ -307,9 +310,7 @@ static void stop(fake_front *face)
     (void)pthread_mutex_unlock(&front->lock);
     wake(front);
     (void)pthread_join(front->thread, NULL);
-    if (front->listen_fd >= 0) {
-        (void)close(front->listen_fd);
-    }
+    (void)close(front->listen_fd);
     (void)close(front->wake[0]);
     (void)close(front->wake[1]);
     (void)pthread_mutex_destroy(&front->lock);
@@ -333,6 +334,7 @@ fake_operator *fake_operator_on_sockets(const fake_operator_spec *spec)
                   pthread_mutex_init(&front->lock, NULL) == 0,
               "no pipe");
     front->listen_fd = open_listener(&front->port);
+    front->listening = true;
     fake_must(pthread_create(&front->thread, NULL, serve, front) == 0, "no thread");
     return front->f;
 }
