@@ -55,6 +55,7 @@ typedef enum comm_coordinator_removal {
  * @retval COORD_ERR_ARG     Role, id, host or port is wrong; text names it.
  * @retval COORD_ERR_EXISTS  A worker of this role and id is there, whoever brought it.
  * @retval COORD_ERR_CLOSED  The coordinator is closed, or closes.
+ * @retval COORD_ERR_NOMEM   Nothing has changed.
  * @thread any
  */
 COORD_API COORD_MUST_USE coord_status
