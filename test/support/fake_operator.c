@@ -113,14 +113,6 @@ void fake_operator_name(const fake_operator *f, fake_list list, unsigned n,
     }
 }
 
-void fake_operator_call(fake_operator *f, unsigned n, const char *id)
-{
-    fake_must(n < FAKE_CALLED_MAX, "too many names");
-    lock(f);
-    f->called[n] = id;
-    unlock(f);
-}
-
 void fake_pod_make(fake_operator *f, fake_list list, char id[FAKE_ID])
 {
     fake_operator_name(f, list, f->made++, id);

@@ -52,10 +52,6 @@ void fake_operator_scale(fake_operator *f, fake_list list, size_t count);
 enum { FAKE_ID_SIZE = 256 };
 void fake_operator_name(const fake_operator *f, fake_list list, unsigned n,
                         char id[FAKE_ID_SIZE]);
-/* From now on the n-th is called so, for processes that are there; `id` is borrowed for
- * as long as the server lives. */
-enum { FAKE_CALLED_MAX = 64 };
-void fake_operator_call(fake_operator *f, unsigned n, const char *id);
 /* Where there is something behind its pods: says how the id of the n-th pod that is made
  * is spelt, such as "127.0.0.7:40001". Called under its lock. */
 typedef void fake_namer_fn(void *arg, fake_list list, unsigned n, char *id, size_t size);
