@@ -6,7 +6,8 @@
  * (the functions below), by an operator server (`operator_server`: pods of
  * DI-orchestrator) and by discovery (`discovery`: a command or a callback). Each only
  * takes away what it has brought; the host can take away all. Ids are unique within a
- * role: where two name the same, the first has it.
+ * role: where two name the same, the first has it, and if an operator server or discovery
+ * lets go of it, it becomes the other's of them that still lists it, as a new worker.
  *
  * Discovery asks a command, or the callback deal_with_discovery, every
  * `discovery.interval_s`. The answer is text with a line for each worker,
@@ -48,12 +49,13 @@ typedef enum comm_coordinator_removal {
  * One that is being removed comes back; with another address it is a new worker, which
  * takes the place of the old one.
  *
- * @param id    1 to 255 bytes.
+ * @param id    1 to 255 bytes of UTF-8.
  * @param host  Name or address of the worker, without port and brackets; IPv6 is fine.
  * @param port  That it listens on.
  * @retval COORD_ERR_ARG     Role, id, host or port is wrong; text names it.
  * @retval COORD_ERR_EXISTS  A worker of this role and id is there, whoever brought it.
  * @retval COORD_ERR_CLOSED  The coordinator is closed, or closes.
+ * @retval COORD_ERR_NOMEM   Nothing has changed.
  * @thread any
  */
 COORD_API COORD_MUST_USE coord_status

@@ -133,6 +133,16 @@ static size_t index_of(const coordi_map *map, size_t serial)
 {
     size_t low = 0;
     size_t high = map->used;
+    if (high == 0 || serial <= map->entries[0].serial) {
+        return 0;
+    }
+    const size_t most = serial - map->entries[0].serial; /* unless holes were closed */
+    if (most < high) {
+        if (map->entries[most].serial == serial) {
+            return most;
+        }
+        high = most;
+    }
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (map->entries[middle].serial < serial) {

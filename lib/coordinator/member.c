@@ -197,8 +197,10 @@ void coordi_member_lose(coordi_member *m, const coord_error *why)
         m->pause_ms = m->pause_ms < longest ? m->pause_ms : longest;
         coordi_timer_in(m->c->loop, &m->retry, m->pause_ms);
     }
-    coordi_coordinator_check_stranded(m->c, m->worker.role);
-    coordi_coordinator_check(m->c);
+    if (was_connected || ends) { /* else one is missing that was missing before */
+        coordi_coordinator_check_stranded(m->c, m->worker.role);
+        coordi_coordinator_check(m->c);
+    }
 }
 
 void coordi_member_drop(coordi_member *m, const coord_error *why)

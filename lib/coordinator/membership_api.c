@@ -1,6 +1,7 @@
 /* The host's own changes of the membership. What it has added belongs here until it says
  * otherwise, also when the coordinator is started again after a start that failed. */
 #include "base/error.h"
+#include "base/line.h"
 #include "coord/membership.h"
 #include "coordinator/call.h"
 #include "coordinator/membership.h"
@@ -35,6 +36,10 @@ static coord_status check_who(const char *what, coord_role role, const char *id,
         return coordi_fail(err, COORD_ERR_ARG, "%s: id must have 1 to %zu bytes, has %zu",
                            what, sizeof ret->id - 1, len);
     }
+    if (!coordi_line_is_utf8(id)) { /* it could not stand in JSON */
+        return coordi_fail(err, COORD_ERR_ARG, "%s: id must be UTF-8, got \"%.100s\"",
+                           what, id);
+    }
     ret->role = role;
     memcpy(ret->id, id, len + 1);
     return COORD_OK;
@@ -43,8 +48,8 @@ static coord_status check_who(const char *what, coord_role role, const char *id,
 static coord_status check_where(const char *what, const char *host, uint16_t port,
                                 coordi_config_worker *ret, coord_error *err)
 {
-    if (host == NULL || !coordi_address_is_host(host) ||
-        strlen(host) >= sizeof ret->host) {
+    if (host == NULL || strlen(host) >= sizeof ret->host ||
+        !coordi_address_is_host(host) || !coordi_line_is_utf8(host)) {
         return coordi_fail(err, COORD_ERR_ARG,
                            "%s: host must be a name or address, without port and "
                            "brackets, got \"%.100s\"",

@@ -2,9 +2,11 @@
  *
  * Creating is additive, and a start may be repeated, or come after a crash: so only what
  * the lists lack is asked for, and only once they have shown the same lack for a while,
- * as they lag behind what was created a moment ago. A list that is not complete, or is
- * null, which it is while a job's pods restart, is believed only after a while, too. What
- * the server itself has said to have made counts as there until it is listed. */
+ * as they lag behind what was created a moment ago; if a start was over before its
+ * request was answered, the next one gives the server time to carry it out. A list that
+ * is not complete, or is null, which it is while a job's pods restart, is believed only
+ * after a while, too. What the server itself has said to have made counts as there until
+ * it is listed. */
 #include "base/error.h"
 #include "coordinator/operator_sync.h"
 #include "service/operator_order.h"
@@ -40,10 +42,20 @@ void coordi_demand_begin(coordi_operator_sync *sync)
     d->call = NULL;
     d->failures = 0;
     d->why.status = COORD_OK;
-    d->not_before_ms = 0;
+    d->not_before_ms = d->in_doubt_until_ms;
     d->pause_ms = PAUSE_FIRST_MS;
     d->awaits_ms = 0;
     d->lack_since_ms = 0;
+}
+
+void coordi_demand_stop(coordi_operator_sync *sync)
+{
+    coordi_demand *d = &sync->demand;
+    if (d->call != NULL) {
+        d->call = NULL;
+        d->in_doubt_until_ms =
+            coordi_now(sync->c->loop) + sync->settings.request_timeout_ms;
+    }
 }
 
 void coordi_demand_give_up(coordi_operator_sync *sync)

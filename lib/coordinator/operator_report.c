@@ -41,7 +41,9 @@ static bool somebody_is_reachable(const CommCoordinator *c)
 
 void coordi_reports_on_outage(coordi_operator_sync *sync)
 {
-    sync->reports.suspect = !somebody_is_reachable(sync->c);
+    coordi_reports *r = &sync->reports;
+    r->suspect = !somebody_is_reachable(sync->c);
+    r->suspect_ms = r->suspect ? coordi_now(sync->c->loop) : r->suspect_ms;
 }
 
 static bool is_due(const coordi_operator_sync *sync, const coordi_member *m, int64_t now)

@@ -10,7 +10,9 @@
 enum {
     GET_WAIT_MS = 20000, /* two attempts: the API may have to be found out */
     EAGER_MS = 2000,     /* longest pause while start waits */
-    MISSES = 2
+    MISSES = 2,
+    MOST_LISTED = 20000, /* as many as the configuration can ask for */
+    MOST_BYTES = 8 << 20 /* 419 for each */
 };
 
 /* ---- at create ---- */
@@ -50,6 +52,8 @@ static coord_status read_settings(coordi_operator_sync *sync, coord_error *err)
     o.name_space = or_null(config->name_space);
     o.name = or_null(config->name);
     o.job_id = or_null(config->job_id);
+    o.max_replicas = MOST_LISTED;
+    o.max_answer_bytes = MOST_BYTES;
     coord_status rc =
         coordi_operator_settings_read(&sync->settings, sync->c->loop, &o, &why);
     if (rc != COORD_OK) {
@@ -322,10 +326,10 @@ void coordi_operator_sync_stop(coordi_operator_sync *sync)
         return;
     }
     coordi_timer_stop(sync->c->loop, &sync->timer);
+    coordi_demand_stop(sync);
     coordi_operator_destroy(sync->client); /* and its calls */
     sync->client = NULL;
     sync->get = NULL;
-    sync->demand.call = NULL;
     sync->reports.call = NULL;
 }
 

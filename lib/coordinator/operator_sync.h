@@ -38,7 +38,9 @@ typedef struct coordi_demand {
     size_t lack[2];        /* by role; v2alpha1: nodes, in the first. By the last list */
     int64_t lack_since_ms; /* lists show the same; 0: none has come */
 
-    /* Beyond a start: pods that the server says it has made, and no list has shown. */
+    /* Beyond a start: a POST that it was too short for may be carried out until then. */
+    int64_t in_doubt_until_ms;
+    /* ... and pods that the server says it has made, and no list has shown. */
     size_t expected[2];
     int64_t expected_until_ms;
 } coordi_demand;
@@ -123,6 +125,8 @@ bool coordi_operator_sync_lacks(const coordi_operator_sync *sync, coord_role rol
 /* operator_demand.c */
 void coordi_demand_begin(coordi_operator_sync *sync);
 void coordi_demand_see(coordi_operator_sync *sync, const coord_operator_answer *list);
+/* The client goes, and the answers that it awaits do not come. */
+void coordi_demand_stop(coordi_operator_sync *sync);
 /* It is not asked for any more. */
 void coordi_demand_give_up(coordi_operator_sync *sync);
 

@@ -34,7 +34,7 @@ void coordi_queue_init(coordi_queue *queue)
 void coordi_coordinator_check_stranded(CommCoordinator *c, coord_role role)
 {
     coordi_queue *queue = &c->queues[role];
-    if (c->ready[role] > 0) {
+    if (coordi_list_empty(&queue->runs) || c->ready[role] > 0) {
         coordi_timer_stop(c->loop, &queue->patience);
         coordi_coordinator_pump(c, role); /* the last that is left is shunned no more */
     } else if (c->phase != COORDI_PHASE_RUNNING) {

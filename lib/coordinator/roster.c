@@ -121,6 +121,21 @@ bool coordi_roster_lists(const coordi_roster *roster, coord_role role, const cha
 
 /* ---- who is not ---- */
 
+/* If another source lists it too, it belongs here again with that one's next list. */
+static void leave_to_others(const coordi_roster *roster, const entry *e)
+{
+    const CommCoordinator *c = roster->c;
+    for (int i = 0; i < COORDI_SOURCES; i++) {
+        if (c->rosters[i] != NULL && c->rosters[i] != roster) {
+            entry *other =
+                coordi_map_get(&c->rosters[i]->entries[e->worker.role], e->worker.id);
+            if (other != NULL) {
+                other->taken = false;
+            }
+        }
+    }
+}
+
 static void let_go(coordi_roster *roster, entry *e)
 {
     coordi_member *m = find_own(roster, e);
@@ -129,6 +144,7 @@ static void let_go(coordi_roster *roster, entry *e)
         (void)coordi_fail(&why, COORD_ERR_LOST, "the %s no longer lists '%.100s'",
                           coordi_origin_str(roster->origin), e->worker.id);
         coordi_membership_remove(m, !roster->drains, &why);
+        leave_to_others(roster, e);
     }
     (void)coordi_map_remove(&roster->entries[e->worker.role], e->worker.id);
     coordi_free(e);

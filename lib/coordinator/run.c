@@ -176,20 +176,25 @@ void coordi_run_dispatch(coordi_run *run, coordi_event_kind event)
     coordi_run_unref(run);
 }
 
+/* Workers of use, but for its own. */
+static size_t count_others(const coordi_run *run)
+{
+    size_t ready = run->c->ready[run->kind->role];
+    const coordi_member *m = run->member;
+    return ready - (m != NULL && coordi_member_is_ready(m) && !m->leaving ? 1 : 0);
+}
+
 /* Another attempt needs one that is left, and a worker that is not this one. */
 static bool may_move(const coordi_run *run)
 {
     const CommCoordinator *c = run->c;
-    size_t others = c->ready[run->kind->role];
-    const coordi_member *m = run->member;
-    if (m != NULL && coordi_member_is_ready(m) && !m->leaving) {
-        others--;
-    }
     bool starting =
         c->phase == COORDI_PHASE_STARTING; /* who will be there is not known */
-    bool elsewhere = starting || others > 0 || coordi_membership_may_grow(c);
-    return (starting || c->phase == COORDI_PHASE_RUNNING) && elsewhere &&
-           run->losses < (uint64_t)c->config.max_reassign;
+    bool runs = starting || c->phase == COORDI_PHASE_RUNNING;
+    if (!runs || run->losses >= (uint64_t)c->config.max_reassign) {
+        return false;
+    }
+    return starting || coordi_membership_may_grow(c) || count_others(run) > 0;
 }
 
 void coordi_run_lose(coordi_run *run, coordi_event_kind event, const coord_error *why)
@@ -350,6 +355,7 @@ static void await_worker(coordi_run *run)
         coordi_timer_in(c->loop, &run->timer, c->config.queue_timeout_ms);
     }
     coordi_coordinator_pump(c, run->kind->role);
+    coordi_coordinator_check_stranded(c, run->kind->role);
 }
 
 void coordi_run_queue(coordi_run *run)
@@ -364,7 +370,6 @@ void coordi_run_queue_again(coordi_run *run)
 {
     coordi_list_prepend(&run->c->queues[run->kind->role].runs, &run->queue);
     await_worker(run);
-    coordi_coordinator_check_stranded(run->c, run->kind->role);
 }
 
 void coordi_run_fail(coordi_run *run)

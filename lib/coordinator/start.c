@@ -121,7 +121,7 @@ static void describe_missing(const CommCoordinator *c, coordi_buf *buf)
         size_t at = 0;
         for (const coordi_member *m = coordi_map_next(&c->members[role], &at); m != NULL;
              m = coordi_map_next(&c->members[role], &at)) {
-            if (!coordi_member_is_ready(m) && named++ < 3) {
+            if (!coordi_member_is_ready(m) && !m->removed && named++ < 3) {
                 bool quarantined = m->state == COORDI_MEMBER_QUARANTINED;
                 coordi_buf_addf(buf, "%s%s '%s' at %s:%u (%s%s)",
                                 buf->len == 0 ? ""

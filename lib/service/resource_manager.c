@@ -270,6 +270,24 @@ static worker *choose(coord_resource_manager *m, coord_role role, const char *bu
     return chosen < count ? coordi_map_get(&p->workers, candidates[chosen].id) : NULL;
 }
 
+static worker *assign_but(coord_resource_manager *manager, coord_role role,
+                          const char *but, coord_text task, const char **id)
+{
+    worker *w = choose(manager, role, but, task);
+    if (w != NULL) {
+        assign(&manager->pools[role], w);
+        *id = w->id;
+    }
+    return w;
+}
+
+coord_status coordi_resource_manager_assign_but(coord_resource_manager *manager,
+                                                coord_role role, const char *but,
+                                                coord_text task, const char **id)
+{
+    return assign_but(manager, role, but, task, id) == NULL ? COORD_AGAIN : COORD_OK;
+}
+
 coord_status coord_resource_manager_assign(coord_resource_manager *manager,
                                            coord_role role, coord_text task,
                                            const char **id, coord_text *resource)
@@ -277,29 +295,13 @@ coord_status coord_resource_manager_assign(coord_resource_manager *manager,
     if (!has_pool(manager, role) || id == NULL) {
         return COORD_ERR_ARG;
     }
-    pool *p = &manager->pools[role];
-    worker *w = choose(manager, role, NULL, task);
+    const worker *w = assign_but(manager, role, NULL, task, id);
     if (w == NULL) {
         return COORD_AGAIN;
     }
-    assign(p, w);
-    *id = w->id;
     if (resource != NULL) {
         *resource = (coord_text){w->resource, w->resource_len};
     }
-    return COORD_OK;
-}
-
-coord_status coordi_resource_manager_assign_but(coord_resource_manager *manager,
-                                                coord_role role, const char *but,
-                                                coord_text task, const char **id)
-{
-    worker *w = choose(manager, role, but, task);
-    if (w == NULL) {
-        return COORD_AGAIN;
-    }
-    assign(&manager->pools[role], w);
-    *id = w->id;
     return COORD_OK;
 }
 

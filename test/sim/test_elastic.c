@@ -198,7 +198,7 @@ static void the_server_is_down_for_a_minute(void **state)
 #define OURS "{\"namespace\":\"ns\",\"coordinator\":\"job-coordinator\","
 
 /* REAL stands for the ids that are listed, TWICE for each of them two times, HUGE
- * and MANY for 5,000 and 4,000 others. */
+ * and MANY for 20,001 and 4,000 others. */
 typedef struct garbage {
     int api;   /* 0: both */
     bool once; /* it would be believed if it came again */
@@ -288,7 +288,7 @@ static void set_garbage(const garbage *g)
         if (which < 0) {
             coordi_buf_add(&text, at++, 1);
         } else if (which >= 2) {
-            add_others(&text, which == 2 ? 5000 : 4000);
+            add_others(&text, which == 2 ? 20001 : 4000);
         } else {
             add_ids(&text, which + 1);
         }

@@ -157,7 +157,7 @@ static void call_all(rig *r, coord_operator_server *server)
 static void try_all(fake_fault fault, size_t faults)
 {
     bool failed = true;
-    for (uint64_t n = 0; failed; n += SANITIZED(1, 3, 13)) {
+    for (uint64_t n = 0; failed; n += SANITIZED(1, 1, 3)) {
         rig r;
         heap_watch();
         open_world(&r);

@@ -345,6 +345,10 @@ static void wrong_changes_are_named(void **state)
     assert_non_null(strstr(err.text, "\"h:1\""));
     expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "x", "h", 0, &err),
            COORD_ERR_ARG, &err);
+    expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "x\xff", "h", PORT, &err),
+           COORD_ERR_ARG, &err);
+    expect(comm_coordinator_add_worker(k.c, COORD_COLLECTOR, "x", "h\xff", PORT, &err),
+           COORD_ERR_ARG, &err);
     expect(comm_coordinator_add_worker(k.c, (coord_role)7, "x", "h", PORT, &err),
            COORD_ERR_ARG, &err);
     expect(comm_coordinator_remove_worker(k.c, COORD_COLLECTOR, "c0",

@@ -91,10 +91,32 @@ static void a_start_that_is_given_up_in_the_middle_creates_nothing_twice(void **
     open_with(FAKE_V1, 1, 0);
     fake_operator_set_lag(p.fake, 1500);
     fake_operator_fail(p.fake, FAKE_POST, FAKE_DONE_SILENT, 1);
-    pods_start(&p, ASK(1, 0), "\"max_retry_second\": 3, ");
+    pods_start(&p, ASK(1, 0) "\"poll_s\": 0.2, ", "\"max_retry_second\": 3, ");
     expect_start(COORD_ERR_TIMEOUT);
     assert_int_equal(posts(), 1);
     pods_begin(&p, "", "");
+    assert_int_equal(fake_operator_created(p.fake), 1);
+    pods_close(&p);
+}
+
+/* ... and the server takes its time to carry it out, as is seen when a list has it. */
+static void a_post_that_start_was_too_short_for_has_time_to_be_carried_out(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 1, 0);
+    fake_operator_set_lag(p.fake, 8000);
+    fake_operator_fail(p.fake, FAKE_POST, FAKE_DONE_SILENT, 1);
+    pods_start(&p, ASK(1, 0), "\"max_retry_second\": 3, ");
+    expect_start(COORD_ERR_TIMEOUT);
+    assert_int_equal(posts(), 1);
+    for (int i = 0; i < 4; i++) {
+        pods_start(&p, "", "");
+        if (pods_started(&p) == COORD_OK) {
+            break;
+        }
+    }
+    assert_int_equal(p.start_rc, COORD_OK);
+    assert_int_equal(posts(), 1);
     assert_int_equal(fake_operator_created(p.fake), 1);
     pods_close(&p);
 }
@@ -207,7 +229,35 @@ static void who_is_listed_and_who_is_not_is_told_apart(void **state)
     pods_close(&p);
 }
 
+/* It is over while the POST is under way, which then fails. */
+static void what_fails_after_start_is_not_asked_for_again(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 1, 0);
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 1);
+    fake_operator_set_delay(p.fake, 4000);
+    fake_operator_fail(p.fake, FAKE_POST, FAKE_ERROR, 1);
+    pods_start(&p, ASK(2, 0), "\"max_retry_second\": 14, ");
+    expect_start(COORD_OK);
+    assert_true(pods_says(&p, "\"state\": \"sent\""));
+    fake_operator_set_delay(p.fake, 0);
+    assert_true(pods_await(&p, "\"state\": \"given_up\"", 10000));
+    cluster_run(&p.k, 60000);
+    assert_int_equal(posts(), 1);
+    pods_close(&p);
+}
+
 /* ---- how long start waits ---- */
+
+static void pods_are_asked_for_before_start_is_over(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 2, 0);
+    pods_begin(&p, ASK(2, 0) "\"collector_target_num\": 0, ", "");
+    assert_int_equal(posts(), 1);
+    assert_true(cluster_await(&p.k, "increase", "collector", 2, 5000));
+    pods_close(&p);
+}
 
 static void start_waits_for_both_targets(void **state)
 {
@@ -306,12 +356,15 @@ int main(void)
         cmocka_unit_test(nothing_is_asked_for_if_all_are_there),
         cmocka_unit_test(a_start_that_is_repeated_creates_nothing_twice),
         cmocka_unit_test(a_start_that_is_given_up_in_the_middle_creates_nothing_twice),
+        cmocka_unit_test(a_post_that_start_was_too_short_for_has_time_to_be_carried_out),
         cmocka_unit_test(a_coordinator_that_was_restarted_creates_nothing_twice),
         cmocka_unit_test(what_fails_is_asked_for_again_while_start_waits),
         cmocka_unit_test(pods_that_were_made_are_not_made_again_before_they_are_listed),
         cmocka_unit_test(a_quota_is_what_start_names),
         cmocka_unit_test(a_server_that_cannot_be_reached_is_what_start_names),
         cmocka_unit_test(who_is_listed_and_who_is_not_is_told_apart),
+        cmocka_unit_test(what_fails_after_start_is_not_asked_for_again),
+        cmocka_unit_test(pods_are_asked_for_before_start_is_over),
         cmocka_unit_test(start_waits_for_both_targets),
         cmocka_unit_test(all_ready_workers_count),
         cmocka_unit_test(a_null_list_is_awaited_before_it_counts_as_empty),

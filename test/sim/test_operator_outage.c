@@ -2,6 +2,7 @@
  * closed, crashes or has no memory left while it follows one. */
 #include "support/heap.h"
 #include "support/pods.h"
+#include "support/sanitized.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +11,8 @@
     "\"init_replicas_request\": {\"collectors\": {\"replicas\": 2}, "                    \
     "\"learners\": {\"replicas\": 1}}, "
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SEEDS = 4, STRIDE = 31 };
-#else
-enum { SEEDS = 20, STRIDE = 3 };
-#endif
+static const uint64_t SEEDS = SANITIZED(20, 4, 2);
+static const uint64_t STRIDE = SANITIZED(3, 31, 97);
 
 static pods p;
 static int warnings; /* log lines of an outage */
@@ -89,7 +87,10 @@ static void wrong_answers_are_an_outage_and_take_nobody_away(void **state)
         open_started(FAKE_V1);
         fake_operator_set_garbage(p.fake, WORDS[i]);
         fake_operator_fail(p.fake, FAKE_GET, FAKE_GARBAGE, 1000);
+        size_t asked = fake_operator_requests(p.fake, FAKE_GET);
         cluster_run(&p.k, 30000);
+        asked = fake_operator_requests(p.fake, FAKE_GET) - asked;
+        assert_in_range(asked, 4, 7); /* ever less often */
         assert_int_equal(pods_ready(&p), 3);
         assert_true(pods_says(&p, "\"state\": \"unreachable\""));
         fake_operator_mend(p.fake);
@@ -102,9 +103,13 @@ static void a_server_that_never_answers_is_survived(void **state)
 {
     (void)state;
     open_started(FAKE_V1);
-    fake_operator_fail(p.fake, FAKE_GET, FAKE_SILENT, 5);
-    cluster_run(&p.k, 20000);
+    fake_operator_fail(p.fake, FAKE_GET, FAKE_SILENT, 1000);
+    size_t asked = fake_operator_requests(p.fake, FAKE_GET);
+    cluster_run(&p.k, 100000);
+    asked = fake_operator_requests(p.fake, FAKE_GET) - asked;
+    assert_in_range(asked, 5, 7); /* with pauses, though each takes long */
     assert_true(pods_says(&p, "\"state\": \"unreachable\""));
+    fake_operator_mend(p.fake);
     assert_true(pods_await(&p, "\"state\": \"following\"", 120000));
     assert_int_equal(pods_ready(&p), 3);
     pods_close(&p);
@@ -240,6 +245,21 @@ static void start_works_after_starts_that_failed(void **state)
     pods_close(&p);
 }
 
+static void nobody_is_asked_while_a_close_waits_for_callbacks(void **state)
+{
+    (void)state;
+    open_started(FAKE_V1);
+    p.k.callback_ms = 6000;
+    cluster_post(&p.k, COORD_COLLECTOR, "a");
+    cluster_run(&p.k, 3000);
+    size_t asked = fake_operator_requests(p.fake, FAKE_GET);
+    int64_t since = coord_sim_now_ms(p.k.sim);
+    assert_int_equal(cluster_close(&p.k, NULL), COORD_OK);
+    assert_true(coord_sim_now_ms(p.k.sim) - since > 5000);
+    assert_in_range(fake_operator_requests(p.fake, FAKE_GET) - asked, 0, 1);
+    pods_close(&p);
+}
+
 static void close_during_start_ends_it(void **state)
 {
     (void)state;
@@ -344,17 +364,48 @@ static bool live(uint64_t first, uint64_t count)
     return hit;
 }
 
-static void every_lack_of_memory_is_borne(void **state)
+/* The same with a pod that has to be replaced; memory is short from then on. */
+static bool live_with_a_report(uint64_t first, uint64_t count)
+{
+    open_seed(1, FAKE_V1);
+    (void)cluster_add(&p.k, COORD_COLLECTOR, "job-collector-bbbbd.ns:22270",
+                      "job-collector-bbbbd.ns", 22270); /* comes for the second */
+    cluster_crash(&p.k, p.k.workers[1].id);
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 2);
+    pods_begin(&p, "\"grace_s\": 5, ", "");
+    assert_true(pods_await_ready(&p, 1, 4000));
+    cluster_run(&p.k, 2500);
+    heap_fail(first, count);
+    cluster_run(&p.k, 6000);
+    const bool hit = heap_mend();
+    assert_true(pods_await_ready(&p, 2, 60000));
+    assert_int_equal(fake_operator_created(p.fake), 1);
+    pods_close(&p);
+    return hit;
+}
+
+static void torture(bool (*live_once)(uint64_t first, uint64_t count))
 {
     static const uint64_t BURSTS[] = {1, 3, 40};
-    (void)state;
     for (size_t i = 0; i < sizeof BURSTS / sizeof BURSTS[0]; i++) {
         uint64_t first = i;
-        while (live(first, BURSTS[i])) {
+        while (live_once(first, BURSTS[i])) {
             first += STRIDE * (i + 1);
         }
         assert_true(first > 100);
     }
+}
+
+static void every_lack_of_memory_is_borne(void **state)
+{
+    (void)state;
+    torture(live);
+}
+
+static void a_report_bears_every_lack_of_memory(void **state)
+{
+    (void)state;
+    torture(live_with_a_report);
 }
 
 /* Pods come and go, the server stumbles, and in the end those that are listed are those
@@ -421,10 +472,12 @@ int main(void)
         cmocka_unit_test(why_names_the_server),
         cmocka_unit_test(close_and_destroy_wait_for_no_server),
         cmocka_unit_test(start_works_after_starts_that_failed),
+        cmocka_unit_test(nobody_is_asked_while_a_close_waits_for_callbacks),
         cmocka_unit_test(close_during_start_ends_it),
         cmocka_unit_test(tasks_go_on_at_pods_across_a_crash),
         cmocka_unit_test(a_pod_that_goes_while_the_coordinator_is_down_is_let_go_of),
         cmocka_unit_test(every_lack_of_memory_is_borne),
+        cmocka_unit_test(a_report_bears_every_lack_of_memory),
         cmocka_unit_test(whatever_happens_who_is_listed_works_in_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static void nobody_is_reported_while_our_own_network_is_down(void **state)
 {
     (void)state;
     open_with(FAKE_V1, 1);
-    pods_begin(&p, GRACE, "");
+    pods_begin(&p, "\"grace_s\": 3, ", "");
     list(1);
     assert_true(pods_await_ready(&p, 1, 5000));
     assert_int_equal(coord_sim_block(p.k.sim, "10.0.0.1", NULL, true, NULL), COORD_OK);
@@ -145,11 +145,38 @@ static void nobody_is_reported_while_our_own_network_is_down(void **state)
     assert_true(pods_says(&p, "\"state\": \"unreachable\""));
     coord_sim_heal(p.k.sim);
     assert_true(pods_await(&p, "\"state\": \"following\"", 30000));
-    cluster_run(&p.k, 9000); /* its grace begins now */
+    cluster_run(&p.k, 2000); /* its grace begins now */
     assert_int_equal(reports(), 0);
     assert_true(pods_await_ready(&p, 1, 60000));
     cluster_run(&p.k, 30000);
     assert_int_equal(reports(), 0);
+    pods_close(&p);
+}
+
+/* ... also if a part of it is back before the server is. */
+static void what_was_our_own_fault_does_not_count_later(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 1);
+    cluster_worker *late = pods_worker(&p, COORD_COLLECTOR, 1);
+    pods_begin(&p, "\"grace_s\": 30, ", "");
+    list(2);
+    assert_true(pods_await_ready(&p, 2, 5000));
+    fake_operator_set_listening(p.fake, false);
+    assert_int_equal(coord_sim_block(p.k.sim, "10.0.0.1", NULL, true, NULL), COORD_OK);
+    assert_true(cluster_await_worker(&p.k, late->id, "away", 60000));
+    cluster_run(&p.k, 60000);
+    coord_sim_heal(p.k.sim);
+    assert_int_equal(coord_sim_block(p.k.sim, "10.0.0.1", late->host, true, NULL),
+                     COORD_OK);
+    assert_true(pods_await_ready(&p, 1, 60000));
+    cluster_run(&p.k, 10000); /* so that an outage without our fault is seen */
+    fake_operator_set_listening(p.fake, true);
+    assert_true(pods_await(&p, "\"state\": \"following\"", 15000));
+    coord_sim_heal(p.k.sim);
+    cluster_run(&p.k, 1500);
+    assert_int_equal(reports(), 0);
+    assert_true(pods_await_ready(&p, 2, 60000));
     pods_close(&p);
 }
 
@@ -267,6 +294,7 @@ int main(void)
         cmocka_unit_test(several_are_reported_one_after_the_other),
         cmocka_unit_test(only_the_servers_own_pods_are_reported),
         cmocka_unit_test(nobody_is_reported_while_our_own_network_is_down),
+        cmocka_unit_test(what_was_our_own_fault_does_not_count_later),
         cmocka_unit_test(a_report_waits_for_the_server),
         cmocka_unit_test(a_report_without_an_answer_is_not_made_twice),
         cmocka_unit_test(a_pod_that_the_server_does_not_know_counts_as_gone),

@@ -285,6 +285,54 @@ static void wrong_settings_are_told_at_create(void **state)
     pods_close(&p);
 }
 
+/* ---- beside discovery ---- */
+
+static const char *discovered; /* line; NULL: nobody */
+
+static coord_status discover(cluster *k, coord_out *out)
+{
+    (void)k;
+    return discovered == NULL ? COORD_OK : coord_out_line(out, NULL, "%s", discovered);
+}
+
+/* It belongs here for as long as one of them lists it. */
+static void who_leaves_one_of_two_lists_stays(void **state)
+{
+    static char line[600];
+    (void)state;
+    open_with(FAKE_V1, 1, 0);
+    const cluster_worker *w = &p.k.workers[0];
+    (void)snprintf(line, sizeof line, "collector %s:%d %s", w->host, w->port, w->id);
+    discovered = NULL;
+    p.k.discover = discover;
+    pods_begin(&p, "", "\"discovery\": {\"interval_s\": 1}, ");
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 1);
+    assert_true(pods_await_ready(&p, 1, 5000));
+    discovered = line;
+    cluster_run(&p.k, 3000);
+    assert_true(pods_says(&p, "\"origin\": \"operator_server\""));
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 0);
+    assert_true(cluster_await(&p.k, "decrease", "collector", 1, 5000));
+    assert_true(pods_await_ready(&p, 1, 5000));
+    assert_true(pods_says(&p, "\"origin\": \"discovery\""));
+    assert_true(cluster_await(&p.k, "increase", "collector", 2, 1000));
+    discovered = NULL;
+    assert_true(cluster_await(&p.k, "decrease", "collector", 2, 5000));
+    pods_close(&p);
+}
+
+/* As many as it may be asked for. */
+static void long_lists_are_taken(void **state)
+{
+    (void)state;
+    open_with(FAKE_V1, 0, 0);
+    pods_begin(&p, "", "");
+    fake_operator_scale(p.fake, FAKE_COLLECTORS, 4500);
+    assert_true(pods_await(&p, "\"collectors\": 4500", 5000));
+    assert_true(pods_says(&p, "\"state\": \"following\""));
+    pods_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +347,8 @@ int main(void)
         cmocka_unit_test(nodes_are_learners_first_and_we_are_none_of_them),
         cmocka_unit_test(roles_come_from_the_configuration_or_from_names),
         cmocka_unit_test(wrong_settings_are_told_at_create),
+        cmocka_unit_test(who_leaves_one_of_two_lists_stays),
+        cmocka_unit_test(long_lists_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

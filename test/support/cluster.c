@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,7 +387,7 @@ cluster_worker *cluster_add(cluster *k, coord_role role, const char *id, const c
 
 void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learners)
 {
-    memset(k, 0, sizeof *k);
+    memset(k, 0, offsetof(cluster, events));
     one_core();
     heap_watch();
     o.trace = getenv("TRACE") == NULL ? NULL : trace;
@@ -404,29 +405,16 @@ void cluster_init_in(cluster *k, coord_sim_options o, int collectors, int learne
     }
 }
 
-static void on_increase_collector(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "increase", "collector", "-");
-}
-
-static void on_decrease_collector(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "decrease", "collector", "-");
-}
-
-static void on_increase_learner(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "increase", "learner", "-");
-}
-
-static void on_decrease_learner(CommCoordinator *c, void *user)
-{
-    (void)c;
-    note(user, "decrease", "learner", "-");
-}
+#define MEMBER_CALLBACK(what, role)                                                      \
+    static void on_##what##_##role(CommCoordinator *c, void *user)                       \
+    {                                                                                    \
+        (void)c;                                                                         \
+        note(user, #what, #role, "-");                                                   \
+    }
+MEMBER_CALLBACK(increase, collector)
+MEMBER_CALLBACK(decrease, collector)
+MEMBER_CALLBACK(increase, learner)
+MEMBER_CALLBACK(decrease, learner)
 
 static coord_status on_discovery(CommCoordinator *c, coord_out *out, void *user)
 {

@@ -55,8 +55,7 @@ typedef struct cluster {
     CommCoordinator *c;
     cluster_worker workers[CLUSTER_WORKERS_MAX];
     int worker_count;
-    cluster_event events[CLUSTER_EVENTS_MAX];
-    int event_count;
+    int event_count;    /* of the events below */
     int life;           /* crashes of the coordinator */
     int data_in_buffer; /* samples that came, for get_data */
     bool hold_data;     /* get_data answers "not yet" whatever came */
@@ -78,6 +77,8 @@ typedef struct cluster {
     void *on_note_user;
     coord_log_fn *log; /* optional: sees the coordinator's log; user is the cluster */
     char config[4096];
+    /* Last: megabytes that are not cleared for each world. */
+    cluster_event events[CLUSTER_EVENTS_MAX];
 } cluster;
 
 /* Makes the world and `collectors` + `learners` workers, "c0", "l0", ... with 3 samples

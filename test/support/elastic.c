@@ -2,6 +2,7 @@
 
 #include "coordinator/coordinator.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -497,7 +498,7 @@ static void set_weather(elastic *e)
 
 void elastic_open(elastic *e, uint64_t seed, int api)
 {
-    memset(e, 0, sizeof *e);
+    memset(e, 0, offsetof(elastic, p));
     e->seed = seed;
     e->chance = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     pods_open(&e->p, seed, api);

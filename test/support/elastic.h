@@ -29,7 +29,6 @@ typedef struct elastic_pod {
 } elastic_pod;
 
 typedef struct elastic {
-    pods p;
     uint64_t seed;
     uint64_t chance;
     bool configured;  /* there are c0 and l0 */
@@ -57,6 +56,7 @@ typedef struct elastic {
     elastic_pod pods[ELASTIC_PODS_MAX];
     int pod_count;
     char complaint[256]; /* the first */
+    pods p;              /* clears itself: it is large */
 } elastic;
 
 uint64_t elastic_draw(elastic *e, uint64_t count); /* 0 to count - 1 */

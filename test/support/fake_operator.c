@@ -25,8 +25,6 @@ fake_operator *fake_operator_new(const fake_operator_spec *spec)
 {
     fake_operator *f = calloc(1, sizeof *f);
     fake_must(f != NULL, "calloc");
-    f->pods = calloc(FAKE_PODS, sizeof *f->pods);
-    fake_must(f->pods != NULL, "calloc");
     f->api = spec->api == 0 ? FAKE_V1 : spec->api;
     copy(f->name_space, spec->name_space, "default");
     copy(f->name, spec->name, "job-coordinator");
@@ -47,6 +45,9 @@ void fake_operator_stop(fake_operator *f)
     }
     (void)pthread_mutex_destroy(&f->lock);
     free(f->garbage);
+    for (size_t i = 0; i < f->pod_count; i++) {
+        free(f->pods[i]);
+    }
     free(f->pods);
     free(f);
 }
@@ -81,8 +82,14 @@ static void make_suffix(unsigned n, char out[6])
 
 static fake_pod *enter(fake_operator *f, fake_list list, const char *id)
 {
-    fake_must(f->pod_count < FAKE_PODS, "too many pods");
-    fake_pod *pod = &f->pods[f->pod_count++];
+    if (f->pod_count == f->pod_room) {
+        f->pod_room = f->pod_room == 0 ? 16 : 2 * f->pod_room;
+        f->pods = realloc(f->pods, f->pod_room * sizeof(fake_pod *));
+        fake_must(f->pods != NULL, "realloc");
+    }
+    fake_pod *pod = malloc(sizeof *pod);
+    fake_must(pod != NULL, "malloc");
+    f->pods[f->pod_count++] = pod;
     pod->list = list;
     copy(pod->id, id, NULL);
     pod->born_ms = f->front->now_ms(f->front);
@@ -134,12 +141,16 @@ void fake_operator_set_namer(fake_operator *f, fake_namer_fn *namer, void *arg)
     unlock(f);
 }
 
+static bool is_alive(const fake_pod *pod, fake_list list)
+{
+    return pod->list == list && pod->gone_ms == FAKE_ALIVE;
+}
+
 static fake_pod *nth(fake_operator *f, fake_list list, size_t n)
 {
     for (size_t i = 0; i < f->pod_count; i++) {
-        fake_pod *pod = &f->pods[i];
-        if (pod->list == list && pod->gone_ms == FAKE_ALIVE && n-- == 0) {
-            return pod;
+        if (is_alive(f->pods[i], list) && n-- == 0) {
+            return f->pods[i];
         }
     }
     return NULL;
@@ -149,8 +160,8 @@ void fake_operator_remove(fake_operator *f, const char *id)
 {
     lock(f);
     for (size_t i = 0; i < f->pod_count; i++) {
-        if (f->pods[i].gone_ms == FAKE_ALIVE && strcmp(f->pods[i].id, id) == 0) {
-            f->pods[i].gone_ms = INT64_MIN / 2;
+        if (f->pods[i]->gone_ms == FAKE_ALIVE && strcmp(f->pods[i]->id, id) == 0) {
+            f->pods[i]->gone_ms = INT64_MIN / 2;
         }
     }
     unlock(f);
@@ -160,8 +171,8 @@ void fake_operator_replace(fake_operator *f, const char *id, const char *by)
 {
     lock(f);
     for (size_t i = 0; i < f->pod_count; i++) {
-        if (f->pods[i].gone_ms == FAKE_ALIVE && strcmp(f->pods[i].id, id) == 0) {
-            copy(f->pods[i].id, by, NULL);
+        if (f->pods[i]->gone_ms == FAKE_ALIVE && strcmp(f->pods[i]->id, id) == 0) {
+            copy(f->pods[i]->id, by, NULL);
         }
     }
     unlock(f);
@@ -170,14 +181,22 @@ void fake_operator_replace(fake_operator *f, const char *id, const char *by)
 void fake_operator_scale(fake_operator *f, fake_list list, size_t count)
 {
     char id[FAKE_ID];
+    size_t alive = 0;
     lock(f);
-    fake_pod *pod;
-    while ((pod = nth(f, list, count)) != NULL) {
-        pod->gone_ms = INT64_MIN / 2;
+    for (size_t i = 0; i < f->pod_count; i++) {
+        fake_pod *pod = f->pods[i];
+        if (!is_alive(pod, list)) {
+            continue;
+        }
+        if (alive < count) {
+            alive++;
+        } else {
+            pod->gone_ms = INT64_MIN / 2;
+        }
     }
-    while (count > 0 && nth(f, list, count - 1) == NULL) {
+    for (; alive < count; alive++) {
         fake_pod_make(f, list, id);
-        f->pods[f->pod_count - 1].born_ms = INT64_MIN / 2;
+        f->pods[f->pod_count - 1]->born_ms = INT64_MIN / 2;
         f->created--;
     }
     unlock(f);
@@ -187,8 +206,8 @@ size_t fake_operator_count(fake_operator *f, fake_list list)
 {
     size_t count = 0;
     lock(f);
-    while (nth(f, list, count) != NULL) {
-        count++;
+    for (size_t i = 0; i < f->pod_count; i++) {
+        count += is_alive(f->pods[i], list);
     }
     unlock(f);
     return count;
@@ -199,7 +218,7 @@ const char *fake_operator_id(fake_operator *f, fake_list list, size_t n)
     lock(f);
     const fake_pod *pod = nth(f, list, n);
     unlock(f);
-    return pod == NULL ? NULL : pod->id; /* an entry never moves */
+    return pod == NULL ? NULL : pod->id; /* it never moves */
 }
 
 /* ---- script ---- */

@@ -99,8 +99,8 @@ static void collect(request *r, fake_list list)
     for (size_t i = 0; i < f->pod_count; i++) {
         const size_t at =
             list == FAKE_NODES ? i : (i + f->requests[FAKE_GET] * 7) % f->pod_count;
-        if (f->pods[at].list == list && is_visible(f, &f->pods[at])) {
-            add_id(r, &r->lists[list], f->pods[at].id);
+        if (f->pods[at]->list == list && is_visible(f, f->pods[at])) {
+            add_id(r, &r->lists[list], f->pods[at]->id);
         }
     }
 }
@@ -120,7 +120,7 @@ static void end_some(request *r, fake_list list, int64_t count)
 {
     fake_operator *f = r->f;
     for (size_t i = 0; i < f->pod_count && count > 0 && r->most > 0; i++) {
-        fake_pod *pod = &f->pods[i];
+        fake_pod *pod = f->pods[i];
         if (pod->list == list && pod->gone_ms == FAKE_ALIVE) {
             fake_pod_end(f, pod);
             add_id(r, &r->lists[list], pod->id);
@@ -169,8 +169,8 @@ static void change_replicas(request *r)
 static fake_pod *find_visible(const fake_operator *f, const char *name)
 {
     for (size_t i = 0; i < f->pod_count; i++) {
-        if (has_name(&f->pods[i], name) && is_visible(f, &f->pods[i])) {
-            return &f->pods[i];
+        if (has_name(f->pods[i], name) && is_visible(f, f->pods[i])) {
+            return f->pods[i];
         }
     }
     return NULL;

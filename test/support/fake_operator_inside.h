@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-enum { FAKE_PODS = 20000, FAKE_FAULTS = 4096, FAKE_ID = FAKE_ID_SIZE, FAKE_ALIVE = -1 };
+enum { FAKE_FAULTS = 4096, FAKE_ID = FAKE_ID_SIZE, FAKE_ALIVE = -1 };
 
 typedef struct fake_pod {
     fake_list list;
@@ -33,8 +33,9 @@ struct fake_operator {
     char name_space[FAKE_ID];
     char name[FAKE_ID];
     char job_id[FAKE_ID];
-    fake_pod *pods;
+    fake_pod **pods; /* each in a block of its own: it never moves */
     size_t pod_count;
+    size_t pod_room;
     unsigned made;        /* names so far */
     fake_namer_fn *namer; /* NULL: ids are made up */
     void *namer_arg;

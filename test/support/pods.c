@@ -1,11 +1,12 @@
 #include "support/pods.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 void pods_open(pods *p, uint64_t seed, int api)
 {
-    memset(p, 0, sizeof *p);
+    memset(p, 0, offsetof(pods, k));
     cluster_init(&p->k, seed, 0, 0);
     assert_int_equal(coord_sim_loop(p->k.sim, "operator", &p->far, NULL), COORD_OK);
     coord_sim_set_foreign(p->k.sim, p->far, true);

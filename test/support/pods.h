@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 typedef struct pods {
-    cluster k;
     coord_loop *far; /* the operator server's */
     fake_operator *fake;
     char config[2048];
@@ -20,6 +19,7 @@ typedef struct pods {
     coord_status start_rc;
     coord_error start_err;
     char *json; /* the last status */
+    cluster k;  /* clears itself: it is large */
 } pods;
 
 /* A world with a server of this API, and neither pods nor workers yet. */

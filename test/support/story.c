@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -470,7 +471,7 @@ static void check_tasks(story *s)
 
 void story_tell(story *s, uint64_t seed)
 {
-    memset(s, 0, sizeof *s);
+    memset(s, 0, offsetof(story, k));
     s->seed = seed;
     chance = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     make_world(s, seed);

@@ -36,7 +36,6 @@ typedef struct story_host {
 } story_host;
 
 typedef struct story {
-    cluster k;
     uint64_t seed;
     story_task tasks[STORY_TASKS_MAX];
     int task_count;
@@ -60,6 +59,7 @@ typedef struct story {
     int64_t start_limit_ms;
     uint64_t hash;       /* of all that happened */
     char complaint[256]; /* the first one */
+    cluster k;           /* clears itself: it is large */
 } story;
 
 /* Chance, from the seed of the story under way: 0 to count - 1. */

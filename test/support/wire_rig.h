@@ -23,9 +23,8 @@ typedef struct wire_rig {
     coord_loop *loop; /* of the endpoint, on 10.0.0.1 */
     coord_master *master;
     coord_slave *slave;
-    uint16_t port; /* of the endpoint */
-    peer peers[WIRE_PEERS_MAX];
-    int peer_count;
+    uint16_t port;  /* of the endpoint */
+    int peer_count; /* of the peers below */
     wire_note notes[WIRE_NOTES_MAX];
     int note_count;
     /* Optional; called in callbacks, after they were noted. */
@@ -43,6 +42,8 @@ typedef struct wire_rig {
     int canceled;         /* seen by process_task */
     int running;          /* process_tasks at once; must never pass 1 */
     int most_running;
+    /* Last: megabytes that are not cleared for each world, but by peer_open(). */
+    peer peers[WIRE_PEERS_MAX];
 } wire_rig;
 
 /* The world alone. TRACE=1 in the environment prints what happens. */

@@ -174,7 +174,7 @@ static void reading_ends_with_the_first_write_and_with_patience(void **state)
     int64_t number = 0;
     echo got = {0};
     coord_error err;
-    spec.patience_ms = 30;
+    spec.patience_ms = 1000;
     assert_int_equal(ENV->records_open(r->env.loop, &spec, &r->notes.records, &err),
                      COORD_OK);
     assert_int_equal(ENV->records_read(r->notes.records, NOTES_ENDLESS, NULL, 0,

@@ -266,7 +266,7 @@ static void others_may_read_and_write_meanwhile(void **state)
     coordi_records_spec spec;
     records_rig *r = *state;
     spec = notes_spec(records_rig_path(r, "a"));
-    spec.patience_ms = 20;
+    spec.patience_ms = 5000;
     assert_int_equal(
         r->env.loop->env->records_open(r->env.loop, &spec, &r->notes.records, NULL),
         COORD_OK);

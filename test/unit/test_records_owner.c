@@ -468,7 +468,7 @@ static int open_once(const char *path)
     env_rig env;
     coordi_records *records = NULL;
     coordi_records_spec spec = notes_spec(path);
-    spec.patience_ms = 50;
+    spec.patience_ms = 500;
     env_rig_open(&env, NULL, NULL);
     const coord_status rc = coordi_env_real.records_open(env.loop, &spec, &records, NULL);
     coordi_env_real.records_close(records);
