@@ -68,6 +68,27 @@ static void from_2_to_8_to_1(void **state)
     tell(scale);
 }
 
+/* Lists do not show yet what it has asked for, or never will. */
+static void die_while_pods_are_made(uint64_t seed, int api)
+{
+    static const fake_fault FAULTS[] = {FAKE_DONE_SILENT, FAKE_DONE_BROKEN,
+                                        FAKE_FIRST_SILENT, FAKE_PARTIAL, FAKE_SILENT};
+    elastic_open(&e, seed, api);
+    fake_operator_set_lag(e.p.fake, 1500);
+    if (elastic_draw(&e, 2) == 0) {
+        fake_operator_fail(e.p.fake, FAKE_POST, FAULTS[elastic_draw(&e, 5)], 1);
+    }
+    elastic_begin_and_die(&e, 3, 1, "", "", (int64_t)elastic_draw(&e, 1500));
+    assert_true(elastic_come_back(&e, e.p.config));
+    elastic_end(&e, false);
+}
+
+static void a_start_that_is_killed_and_repeated_makes_no_pod_twice(void **state)
+{
+    (void)state;
+    tell(die_while_pods_are_made);
+}
+
 /* ---- replacing ---- */
 
 /* The n-th pod's process is another one, at another address if that says so. */
@@ -526,6 +547,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_2_to_8_to_1),
+        cmocka_unit_test(a_start_that_is_killed_and_repeated_makes_no_pod_twice),
         cmocka_unit_test(pods_come_back_at_another_address),
         cmocka_unit_test(another_process_answers_at_the_same_address),
         cmocka_unit_test(the_server_is_down_for_a_minute),

@@ -540,7 +540,7 @@ static bool await_start(elastic *e)
     return rc == COORD_OK;
 }
 
-void elastic_begin(elastic *e, int collectors, int learners, const char *ask,
+static void create(elastic *e, int collectors, int learners, const char *ask,
                    const char *more)
 {
     char all[1024];
@@ -553,8 +553,27 @@ void elastic_begin(elastic *e, int collectors, int learners, const char *ask,
     e->wanted[FAKE_NODES] = (size_t)(collectors + learners);
     memcpy(e->most, e->wanted, sizeof e->most);
     cluster_create(&e->p.k, pods_config(&e->p, all, more));
+}
+
+void elastic_begin(elastic *e, int collectors, int learners, const char *ask,
+                   const char *more)
+{
+    create(e, collectors, learners, ask, more);
     assert_true(await_start(e));
     elastic_check(e);
+}
+
+void elastic_begin_and_die(elastic *e, int collectors, int learners, const char *ask,
+                           const char *more, int64_t after_ms)
+{
+    create(e, collectors, learners, ask, more);
+    pods_start(&e->p, "", "");
+    while (fake_operator_requests(e->p.fake, FAKE_POST) == 0) {
+        cluster_run(&e->p.k, 10);
+    }
+    cluster_run(&e->p.k, after_ms);
+    elastic_die(e);
+    (void)pods_started(&e->p);
 }
 
 void elastic_die(elastic *e)

@@ -67,6 +67,10 @@ void elastic_open(elastic *e, uint64_t seed, int api);
  * for pods_begin(). */
 void elastic_begin(elastic *e, int collectors, int learners, const char *ask,
                    const char *more);
+/* The same, but the coordinator's process dies so long after it has asked for its pods.
+ */
+void elastic_begin_and_die(elastic *e, int collectors, int learners, const char *ask,
+                           const char *more, int64_t after_ms);
 /* So many pods from now on; nothing is waited for. */
 void elastic_scale(elastic *e, int collectors, int learners);
 /* How many pods of a role there are. */
