@@ -12,11 +12,11 @@
 #include <stdlib.h>
 
 #if defined(__SANITIZE_THREAD__)
-enum { SEEDS = 1 };
+enum { SEEDS = 1, OTHERS = 500 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SEEDS = 2 };
+enum { SEEDS = 2, OTHERS = 500 };
 #else
-enum { SEEDS = 3 };
+enum { SEEDS = 3, OTHERS = 4000 };
 #endif
 enum { CHANGE_MS = 30000 }; /* in which a change is taken up */
 
@@ -158,7 +158,7 @@ static void another_process_answers_at_the_same_address(void **state)
 
 /* ---- outages ---- */
 
-enum { MINUTE_MS = 60000, MANY = 500 };
+enum { MINUTE_MS = 60000, LASTING = 500 };
 
 /* One way of not being there. */
 static void take_down(uint64_t way)
@@ -171,8 +171,8 @@ static void take_down(uint64_t way)
         assert_int_equal(coord_sim_block(e.p.k.sim, "operator", NULL, true, NULL),
                          COORD_OK);
     } else {
-        fake_operator_fail(e.p.fake, FAKE_GET, FAULTS[way - 2], MANY);
-        fake_operator_fail(e.p.fake, FAKE_FAILED, FAULTS[way - 2], MANY);
+        fake_operator_fail(e.p.fake, FAKE_GET, FAULTS[way - 2], LASTING);
+        fake_operator_fail(e.p.fake, FAKE_FAILED, FAULTS[way - 2], LASTING);
     }
 }
 
@@ -219,7 +219,7 @@ static void the_server_is_down_for_a_minute(void **state)
 #define OURS "{\"namespace\":\"ns\",\"coordinator\":\"job-coordinator\","
 
 /* REAL stands for the ids that are listed, TWICE for each of them two times, HUGE
- * and MANY for 20,001 and 4,000 others. */
+ * for 20,001 others, MANY for fewer. */
 typedef struct garbage {
     int api;   /* 0: both */
     bool once; /* it would be believed if it came again */
@@ -309,7 +309,7 @@ static void set_garbage(const garbage *g)
         if (which < 0) {
             coordi_buf_add(&text, at++, 1);
         } else if (which >= 2) {
-            add_others(&text, which == 2 ? 20001 : 4000);
+            add_others(&text, which == 2 ? 20001 : OTHERS);
         } else {
             add_ids(&text, which + 1);
         }
