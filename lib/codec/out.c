@@ -62,6 +62,9 @@ coord_status coord_out_json(coord_out *out, coord_text json, coord_error *err)
 
 /* Appends what printf makes. */
 static coord_status print(coordi_buf *text, coord_error *err, const char *format,
+                          va_list args) COORD_PRINTF(3, 0);
+
+static coord_status print(coordi_buf *text, coord_error *err, const char *format,
                           va_list args)
 {
     va_list again;

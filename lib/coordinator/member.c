@@ -109,23 +109,28 @@ static void forget_connection(coordi_member *m, const coord_error *why)
     }
 }
 
-void coordi_member_free(coordi_member *m)
+static void free_one(coordi_member *m)
 {
     coord_error why;
-    if (m == NULL) {
-        return;
-    }
     if (m->connection != NULL) { /* else the pool's entry of this id is another's */
         (void)coordi_fail(&why, COORD_ERR_CLOSED, "the coordinator is closed");
         coordi_member_drop(m, &why);
     }
     coordi_member_set_state(m, COORDI_MEMBER_GONE);
     coordi_timer_stop(m->c->loop, &m->retry);
-    coordi_member_free(m->heir);
     coordi_notice_free(m->increase);
     coordi_notice_free(m->decrease);
     coordi_free(m->resource);
     coordi_free(m);
+}
+
+void coordi_member_free(coordi_member *m)
+{
+    while (m != NULL) {
+        coordi_member *heir = m->heir;
+        free_one(m);
+        m = heir;
+    }
 }
 
 /* Tells the ledger that the connection is over; `politely`: its slave knows. */

@@ -190,14 +190,15 @@ static coord_status add_new(CommCoordinator *c, const coordi_config_worker *work
 {
     coordi_member *m = NULL;
     coord_status rc = make_member(c, worker, origin, &m, err);
-    if (rc == COORD_OK && !coordi_map_put(&c->members[worker->role], worker->id, m)) {
+    if (rc != COORD_OK || m == NULL) {
+        return rc;
+    }
+    if (!coordi_map_put(&c->members[worker->role], worker->id, m)) {
         coordi_member_free(m);
-        rc = coordi_fail_nomem(err, "worker");
+        return coordi_fail_nomem(err, "worker");
     }
-    if (rc == COORD_OK) {
-        connect_if_started(m);
-    }
-    return rc;
+    connect_if_started(m);
+    return COORD_OK;
 }
 
 coordi_member *coordi_membership_find(const CommCoordinator *c, coord_role role,

@@ -411,7 +411,10 @@ static void tell_operator(chain *a, coord_role role)
 {
     const coordi_operator_sync *sync = a->c->operator_sync;
     char seen[SEEN_SIZE];
-    if (sync != NULL && sync->client != NULL && sync->outage_ms != 0) {
+    if (sync == NULL) {
+        return;
+    }
+    if (sync->client != NULL && sync->outage_ms != 0) {
         coordi_error_words(&sync->failure, seen, sizeof seen);
         add_cause(a, COORDI_REASON_OPERATOR_UNREACHABLE, sync->outage_ms, "%s", seen);
     }
