@@ -23,7 +23,7 @@
 /* The allocator of a sanitizer can't be asked what is in use; to watch each block takes
  * time, of which a million tasks leave none. */
 enum {
-    TASKS = SANITIZED(1000000, 10000, 3000),
+    TASKS = SANITIZED(1000000, 6000, 2000),
     TURNS = SANITIZED(300, 150, 50),
     WATCHED = SANITIZED(false, true, true)
 };

@@ -286,7 +286,7 @@ static void run_cell(const scene_fault *fault, size_t which, int64_t late_ms)
 }
 
 /* Sanitizers take their time: they see every so-manieth cell. */
-enum { STRIDE = SANITIZED(1, 8, 17) }; /* none of them divides the count of calls */
+enum { STRIDE = SANITIZED(1, 13, 23) }; /* none of them divides the count of calls */
 
 /* Makes this cell the one under way; false: it is not wanted. */
 static bool enter(const char *where, const char *state, const scene_fault *fault,

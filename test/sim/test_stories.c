@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { STORIES = SANITIZED(2000, 600, 250) };
+enum { STORIES = SANITIZED(2000, 400, 150) };
 
 static story told;
 static uint64_t seed_under_way;

@@ -26,7 +26,7 @@ enum { ALL = 1 << 30, LIVES_MAX = 100000, MINUTE_MS = 60000 };
 static const uint64_t BURSTS[] = {1, 2, 8, ALL};
 
 /* Sanitizers take their time: they see every so-manieth moment of the longer lives. */
-enum { STRIDE = SANITIZED(1, 7, 23) };
+enum { STRIDE = SANITIZED(1, 11, 31) };
 
 static uint64_t first; /* of the life under way */
 static uint64_t burst;
