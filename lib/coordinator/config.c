@@ -111,10 +111,10 @@ static const coordi_config_key OPERATOR_KEYS[] = {
      "pods to ask for at start: {\"collectors\": {\"replicas\": n}, \"learners\": ...}"},
     {"operator_server.collector_target_num", "null", COORDI_KEY_INTEGER_OR_NULL, 0, 10000,
      AT(operator_server.targets[COORD_COLLECTOR]), 0, NULL,
-     "collectors to keep; null: as many as init_replicas_request asks for"},
+     "collectors that start waits for; null: as many as init_replicas_request asks for"},
     {"operator_server.learner_target_num", "null", COORDI_KEY_INTEGER_OR_NULL, 0, 10000,
      AT(operator_server.targets[COORD_LEARNER]), 0, NULL,
-     "learners to keep; null: as many as init_replicas_request asks for"},
+     "learners that start waits for; null: as many as init_replicas_request asks for"},
     {"operator_server.roles", "null", COORDI_KEY_ROLES, 1, 10000, 0, 0, NULL,
      "v2alpha1: \"collector\", \"learner\" or \"none\" by rank; the last holds for the "
      "rest"},
