@@ -156,16 +156,13 @@ static void on_timer(coordi_timer *timer)
 static void schedule(coordi_operator_sync *sync)
 {
     const CommCoordinator *c = sync->c;
-    int64_t pause =
-        sync->outage_ms != 0 ? sync->pause_ms : c->config.operator_server.poll_ms;
-    const bool eager = c->phase < COORDI_PHASE_RUNNING;
-    pause = eager && pause > EAGER_MS ? EAGER_MS : pause;
-    const int64_t passed = coordi_now(c->loop) - sync->asked_ms;
     const bool outage = sync->outage_ms != 0; /* its pauses are between the GETs */
-    coordi_timer_in(c->loop, &sync->timer,
-                    outage           ? pause
-                    : passed < pause ? pause - passed
-                                     : 0);
+    int64_t pause = outage ? sync->pause_ms : c->config.operator_server.poll_ms;
+    if (c->phase < COORDI_PHASE_RUNNING && pause > EAGER_MS) {
+        pause = EAGER_MS;
+    }
+    const int64_t passed = outage ? 0 : coordi_now(c->loop) - sync->asked_ms;
+    coordi_timer_in(c->loop, &sync->timer, passed < pause ? pause - passed : 0);
 }
 
 static void note_failure(coordi_operator_sync *sync, const coord_error *why)
